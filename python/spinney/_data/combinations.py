@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.reproducible import random_bits, random_uniform, times
+from spinney._data.types import Floats
 
 if TYPE_CHECKING:
     from spinney._data.feature import Feature
 
-Floats = NDArray[np.float64]
 _PARTS, _COEFFICIENTS = 101, 102  # purposes of random numbers
 _DIGITS = 3  # of a coefficient, which are printed and used alike; noise in the spreads does not matter
 _BLOCK_VALUES = 2**22  # computed at a time where a whole table is not needed at once

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from spinney._data.cells import resolution_of
 from spinney._data.columns import NumberColumn, is_instance_of, listed
 from spinney._data.read import read_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 
-Floats = NDArray[np.float64]
 _DAY = 86400
 
 

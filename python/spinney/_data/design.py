@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.display import warn
 from spinney._data.schema import Schema
+from spinney._data.types import Floats
 
-Floats = NDArray[np.float64]
 VALUE, MISSING, CATEGORY = 0, 1, 2
 _FARTHEST = 1e100  # so that squared distances are numbers
 _Term = tuple[int, int, int, float, float, float]  # feature, kind, code, center, scale, fill

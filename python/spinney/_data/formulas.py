@@ -11,11 +11,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.types import Floats
 
-Floats = NDArray[np.float64]
 Derivatives = tuple[Any, Any, Any]  # value, first and second derivative of a function of one number
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.types import Floats
 
-Floats = NDArray[np.float64]
 _BITS_PER_NAT = 1.4426950408889634
 
 

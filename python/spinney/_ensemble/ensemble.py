@@ -29,7 +29,6 @@ from spinney._estimator.estimator import (
 from spinney._model.file.container import refuse
 from spinney._model.saving.members import TABLE, read_models, read_table_attributes
 
-Floats = NDArray[np.float64]
 Ensemble = TypeVar("Ensemble", bound=Estimator)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from spinney._data.reproducible import log
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import only_if
 from spinney._estimator.held_out import Fold, Rows
 from spinney._model.predictions import (
@@ -28,7 +28,6 @@ from spinney._model.predictions import (
     tempered_columns,
 )
 
-Floats = NDArray[np.float64]
 N_STEPS = 100
 _MIN_PROBABILITY = 2.0**-52  # so that a single wrong prediction of probability 0 does not make the loss infinite
 

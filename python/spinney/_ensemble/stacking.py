@@ -17,11 +17,11 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.select import PickTable, pick_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._ensemble.ensemble import loaded_template, members_from_json, members_to_json, saved_template
 from spinney._ensemble.members import LARGEST_SEED, MemberRows, estimator_of_word, seeded, takes_weights
 from spinney._ensemble.stack_members import FoldAverage, GreedySelection, folds_among, predicted_targets
-from spinney._ensemble.voting import BaseCombination, FittedMembers, Floats, NamedMembers
+from spinney._ensemble.voting import BaseCombination, FittedMembers, NamedMembers
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import Estimator, only_if
 from spinney._estimator.held_out import Fold, read_folds, read_row_groups

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data.arguments import argument_numbers
 from spinney._data.display import warn
 from spinney._data.select import PickTable, pick_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._ensemble.ensemble import BaseEnsemble, fingerprint_of, members_from_json, members_to_json
 from spinney._ensemble.members import (
     MeanPredictions,
@@ -45,7 +45,6 @@ from spinney._model.file.container import refuse
 from spinney._model.predictions import mean_prediction, member_predictions
 from spinney._model.saving.members import NAMES, check_member, read_ensemble
 
-Floats = NDArray[np.float64]
 NamedMembers = list[tuple[str, BaseEstimator]]
 
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.types import Floats
 from spinney._estimator.rows import integer_weights
-
-Floats = NDArray[np.float64]
 
 
 def check_coverage(coverage: object) -> None:

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from spinney._data.arguments import argument_numbers
 from spinney._data.reproducible import log2, sums_by_code, times
+from spinney._data.types import Floats
 from spinney._model.file.values import labelled_rows
 from spinney._model.model import decision_costs
 from spinney._model.tree import FittedTree
 
-Floats = NDArray[np.float64]
 _MAX_COST = 1e100  # sums over rows and products with weights stay finite
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinney._data.arguments import argument_numbers
 from spinney._data.reproducible import log
-from spinney._data.types import ColumnLike
+from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.target import read_numbers
 from spinney._model.tree import FittedTree
-
-Floats = NDArray[np.float64]
 
 
 def per_exposure(events: Floats, weight: Floats | None, exposure: ColumnLike) -> tuple[Floats, Floats]:

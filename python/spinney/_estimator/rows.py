@@ -17,11 +17,10 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.reproducible import GOLDEN, any_order_sum, mixed, value_keys
 from spinney._data.select import PickTable
+from spinney._data.types import Floats
 
 _ROUNDING = 1e-9  # of a weight that was divided by a sum, for example
 _MOST_COPIES = 16  # of a row on average; larger weights multiply statistics instead
-
-Floats = NDArray[np.float64]
 
 
 def integer_weights(weight: Floats | None) -> NDArray[np.int64] | None:

@@ -15,12 +15,10 @@ from spinney._data import read_table
 from spinney._data.arguments import argument_numbers
 from spinney._data.display import Backend, ShownAsTable, elide, frame_of, one_line, plural, shortest
 from spinney._data.select import pick_table
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import check_length
 from spinney._model.file.codec import array, saved_fields, table
-
-Floats = NDArray[np.float64]
 
 REASONS = ("", "below", "above", "unseen", "missing")
 _BELOW, _ABOVE, _UNSEEN, _MISSING = 1, 2, 3, 4

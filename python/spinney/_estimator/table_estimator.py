@@ -14,7 +14,7 @@ from spinney._data import Schema, read_table
 from spinney._data.columns import RawTable
 from spinney._data.reproducible import log
 from spinney._data.schema import check_categories
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import MODEL_FILE, Estimator, only_if, opening, unfitted
 from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.parameters import read_monotone
@@ -23,8 +23,6 @@ from spinney._model.file.container import from_bytes, refuse
 from spinney._model.model import FittedModel, ModelOfTrees
 from spinney._model.row_predictors import RowPredictor
 from spinney._model.saving.saved_model import SavedModel
-
-Floats = NDArray[np.float64]
 
 
 class TableEstimator(Estimator):

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from spinney._data.arguments import argument_array, argument_numbers, masked_array
 from spinney._data.cells import is_missing
 from spinney._data.display import warn
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.fit_inputs import check_together
 
 _BLOCK = 2**20  # rows that are processed at a time
@@ -252,9 +252,6 @@ def check_length(n_values: int, n_rows: int, name: str = "y") -> None:
             f"Found input variables with inconsistent numbers of samples: {[n_rows, n_values]}. "
             f"X and {name} must have one row each per observation."
         )
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +17,7 @@ from spinney._data import read_table
 from spinney._data.design import Design
 from spinney._data.display import plural
 from spinney._data.feature import Unseen
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import UNSEEN, estimator, parameter
@@ -27,7 +27,6 @@ from spinney._linear.solve import Logistic, Ridge
 from spinney._model.file.codec import SavedState, number
 from spinney._model.linear import FittedLinear
 
-Floats = NDArray[np.float64]
 _ALPHAS = (0.1, 1.0, 10.0)  # tried by alpha="cv", as scikit-learn's RidgeCV
 
 

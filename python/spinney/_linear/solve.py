@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.reproducible import cholesky, exp, log, solve_factored
+from spinney._data.types import Floats
 
-Floats = NDArray[np.float64]
 _MOST_STEPS = 100  # of Newton's method; it usually takes ten
 _CLOSE_ENOUGH = 1e-20  # squared Newton decrement relative to the loss
 

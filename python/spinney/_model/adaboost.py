@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.reproducible import log
+from spinney._data.types import Floats
 from spinney._model.boosting import BoostingRowPredictor, FittedBoosting
 from spinney._model.file.codec import numbers, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import Floats, ModelOfTrees, ModelSpec, ScoredModel, check_width
+from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel, check_width
 from spinney._model.row_predictors import RowPredictor
 from spinney._model.tree import FittedTree
 

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.types import ColumnLike
+from spinney._data.types import ColumnLike, Floats
 from spinney._model.file.codec import numbers, saved_fields, text
 from spinney._model.file.container import refuse
 from spinney._model.links import is_imported_link, is_link, is_of_classes, predicted, score_columns
 from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel
 from spinney._model.row_predictors import Row, RowPredictor
-
-Floats = NDArray[np.float64]
 
 
 class FittedBoosting(ModelOfTrees, ScoredModel):

@@ -8,9 +8,10 @@ import numpy as np
 
 import spinney._engine as _engine
 from spinney._data.design import Design
+from spinney._data.types import Floats
 from spinney._model.file.codec import array, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import DESIGN, Floats, ModelSpec, ScoredModel, digest_of
+from spinney._model.model import DESIGN, ModelSpec, ScoredModel, digest_of
 
 _LINKS = ("identity", "logit", "softmax")
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.arguments import argument_numbers
-from spinney._data.types import ColumnLike
-
-Floats = NDArray[np.float64]
+from spinney._data.types import ColumnLike, Floats
 
 # logit: the score is the log-odds of the second of two classes; half_logit: half of it; hinge and focal: the
 # probability that minimises the expected smooth hinge or focal loss. The exponent of the focal loss follows a space:

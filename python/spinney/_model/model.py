@@ -19,12 +19,11 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import times
+from spinney._data.types import Floats
 from spinney._model.file.codec import Field, Known, SavedState, saved_fields
 from spinney._model.file.container import refuse
 from spinney._model.links import predicted
 from spinney._model.row_predictors import RowPredictor
-
-Floats = NDArray[np.float64]
 
 
 def _read_design(value: Any, name: str, known: Known) -> Design:

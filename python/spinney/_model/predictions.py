@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.reproducible import exp, log
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 
-Floats = NDArray[np.float64]
 _MIN_PROBABILITY = 2.0**-52
 METHODS = ("predict_proba", "decision_function", "predict")
 

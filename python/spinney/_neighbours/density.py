@@ -17,7 +17,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.arguments import argument_numbers
 from spinney._data.display import plural
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import N_JOBS, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
@@ -29,7 +29,6 @@ from spinney.inspect.draw.curves import draw_histogram
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 _MAX_BINS = 100  # per column, unless bin_counts is set
 
 

@@ -14,14 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.design import mean_and_spread
 from spinney._data.display import plural
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import SCALE, estimator, parameter, scale_name
 from spinney._model.file.codec import SavedState, columns, number
 from spinney._model.neighbours.histogram import EMPTY, INFINITE, FittedCells, Grid, Places, table_values
 from spinney._model.neighbours.model import Ballot, Rows
 from spinney._neighbours.local_estimator import (
-    Floats,
     LocalClassifier,
     LocalEstimator,
     LocalRegressor,

@@ -20,7 +20,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.estimator import About
 from spinney._estimator.held_out import KnownProba, KnownValues, read_folds
@@ -30,7 +30,6 @@ from spinney._estimator.target import read_classes, read_values, read_weights
 from spinney._model.model import FittedModel
 from spinney._model.neighbours.model import Ballot, Rows
 
-Floats = NDArray[np.float64]
 Results = dict[str, NDArray[Any]]
 
 

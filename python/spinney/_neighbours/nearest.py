@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display import plural
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, scale_name
 from spinney._model.file.codec import SavedState, columns, integer
@@ -21,14 +21,7 @@ from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.neighbours.measure import METRICS, Measure
 from spinney._model.neighbours.model import ALGORITHMS, TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
-from spinney._neighbours.local_estimator import (
-    Floats,
-    LocalClassifier,
-    LocalEstimator,
-    LocalRegressor,
-    LocalRows,
-    Results,
-)
+from spinney._neighbours.local_estimator import LocalClassifier, LocalEstimator, LocalRegressor, LocalRows, Results
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

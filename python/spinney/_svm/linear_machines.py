@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.display import plural, warn
+from spinney._data.types import Floats
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import estimator, parameter
@@ -27,7 +28,6 @@ from spinney._svm.margin_estimator import (
     PENALTY,
     BaseMargin,
     Chosen,
-    Floats,
     Grid,
     MarginRows,
     MarginSearch,

@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.types import Floats
 
-Floats = NDArray[np.float64]
 _SHORTEST = 1e-10  # step of a line search
 _CLOSE = 0.995  # fraction of the distance to the nearest bound
 

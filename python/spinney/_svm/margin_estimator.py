@@ -21,7 +21,7 @@ from spinney._data.arguments import argument_numbers
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import sums_by_code
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator.costs import read_cost_matrix
 from spinney._estimator.held_out import Fold, read_folds
 from spinney._estimator.parameters import N_JOBS, SCALE, UNSEEN, estimator, parameter, scale_name
@@ -30,8 +30,6 @@ from spinney._estimator.target import SingleTarget, read_weights
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.svm.model import FittedMachines, FittedMargin
-
-Floats = NDArray[np.float64]
 
 
 def class_weights(

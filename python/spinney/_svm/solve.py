@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.design import Design
 from spinney._data.reproducible import exp, log
+from spinney._data.types import Floats
 from spinney._model.svm.model import FittedMachines, platt_scaled
 from spinney._svm.margin_estimator import MarginRows
 
-Floats = NDArray[np.float64]
 _LEAST_MARGIN = 1e-12  # below it the classes coincide, and the solution is not rescaled
 
 

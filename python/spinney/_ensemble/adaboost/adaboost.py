@@ -17,8 +17,8 @@ import spinney._engine as _engine
 from spinney._boosting.evaluation import HeldOutScore
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data import Schema, read_table
-from spinney._data.types import TableLike
-from spinney._ensemble.adaboost.base import BaseAdaBoost, Floats
+from spinney._data.types import Floats, TableLike
+from spinney._ensemble.adaboost.base import BaseAdaBoost
 from spinney._ensemble.adaboost.rules import R2Rule, RoundLoss, Rule, ScoresRule, make_rule
 from spinney._estimator import table_estimator
 from spinney._estimator.parameters import estimator, parameter

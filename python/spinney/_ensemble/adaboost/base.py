@@ -20,7 +20,7 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._data import Schema
 from spinney._data.display import plural
 from spinney._data.select import pick_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._ensemble.adaboost.members import AnyMembers, Members, TreeMembers, is_plain_tree
 from spinney._ensemble.adaboost.rules import REASONS, Predict, RoundLoss, Rounds, Rule
 from spinney._ensemble.ensemble import (
@@ -47,7 +47,6 @@ from spinney._model.tree import FittedTree
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from spinney.inspect.explain import shap as explanations
 
-Floats = NDArray[np.float64]
 _MEMBERS_KIND = "adaboost_members"  # kind of a file whose members are not plain trees
 _MEMBER_WEIGHTS = saved_fields(estimator_weights_=numbers(key="weights"))
 _OF_ALL_ROUNDS = ("train_score_", "validation_score_")  # include rounds after the best

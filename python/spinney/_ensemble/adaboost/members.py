@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, clone
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data.select import PickTable, pick_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._ensemble.ensemble import matched_table
 from spinney._ensemble.members import random_state_names, set_random_states, takes_weights
 from spinney._ensemble.stagewise import EncodedTable
@@ -25,7 +25,6 @@ from spinney._model.predictions import member_codes, member_probabilities
 from spinney._tree.settings import GrowthTarget
 from spinney._tree.tree_estimator import BaseTree
 
-Floats = NDArray[np.float64]
 _PLAIN = {"prune": None, "validation_fraction": None, "ccp_alpha": 0.0, "cost_matrix": None, "priors": None} | {
     **{"class_weight": None, "dialect": None, "shrinkage": None, "missing": "learned", "max_competitors": 0},
     **{"rate_shrinkage": 0.0, "categorical_features": None, "unseen": "missing"},

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from spinney._data.display import warn
 from spinney._data.reproducible import dot, exp, log, log_sum_exp
+from spinney._data.types import Floats
 from spinney._ensemble.adaboost.members import Members
 from spinney._ensemble.members import LARGEST_SEED
 from spinney._estimator.parallel import Progress
 from spinney._model.adaboost import VOTES, ScoreFormula
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 _NEGLIGIBLE = 1e-12  # smaller improvements of the loss, or of the error of a random guess, count as none
 _MIN_WEIGHT, _MAX_RESPONSE = 1e-10, 4.0  # of working responses (LogitBoost)

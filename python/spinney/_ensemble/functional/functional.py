@@ -24,7 +24,7 @@ from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.display import plural
 from spinney._data.select import pick_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._ensemble.ensemble import matched_table
 from spinney._ensemble.functional.learners.weak import LearningTable, WeakLearner
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
@@ -55,8 +55,6 @@ from spinney._model.file.container import refuse
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import Inputs
 from spinney._model.model import FittedModel
-
-Floats = NDArray[np.float64]
 
 
 @estimator

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS, Loss, class_loss, named_loss
 from spinney._boosting.user_loss import UserLoss
+from spinney._data.types import Floats
 from spinney._model.links import predicted
-
-Floats = NDArray[np.float64]
 
 
 class FunctionalLoss(ABC):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.types import TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import TreeSteps
 from spinney.inspect.draw.explanation import draw_shapes
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from spinney.inspect.explain.shap import ShapValues
 
-Floats = NDArray[np.float64]
 _N_POINTS = 200
 
 

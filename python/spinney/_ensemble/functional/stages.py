@@ -14,6 +14,7 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.rounds import Rounds
 from spinney._data.design import Design
 from spinney._data.select import pick_table
+from spinney._data.types import Floats
 from spinney._ensemble.functional.learners.curves import Linear, Logistic, Splines
 from spinney._ensemble.functional.learners.weak import (
     Candidate,
@@ -28,8 +29,6 @@ from spinney._ensemble.functional.losses import FunctionalLoss, least_along
 from spinney._ensemble.members import LARGEST_SEED, random_state_names, set_random_states, takes_weights
 from spinney._model.file.container import refuse
 from spinney._model.functional.steps import Inputs, Steps
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

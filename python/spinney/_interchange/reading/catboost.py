@@ -13,17 +13,16 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._data.types import Floats
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import Nodes, TreeSum, labels_of, links_of, reach_of_singles, schema_of
 from spinney._model.file.container import model_file_errors, refuse
 
-Floats = NDArray[np.float64]
 _LINKS = links_of("catboost")
 _MAX_DEPTH, _MAX_SCORES = 16, 10_000
 

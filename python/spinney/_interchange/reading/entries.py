@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from spinney._data.types import Floats
 from spinney._model.file.container import Target, label_of, refuse
 
-Floats = NDArray[np.float64]
 MAX_COLUMNS = 2**20
 FileLike = Target | bytes | bytearray | memoryview
 

@@ -14,7 +14,7 @@ from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._data.display import plural
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._model.boosting import FittedImport
@@ -22,7 +22,6 @@ from spinney._model.file.codec import SavedState, text
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.links import read_offset
 
-Floats = NDArray[np.float64]
 _MAX_LENGTH = 200  # of the entries on the origin of a model
 _SCORE_NAMES = {
     "identity": "prediction",

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._data.types import Floats
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import Nodes, TreeSum, labels_of, links_of, schema_of
 from spinney._model.file.container import model_file_errors, refuse
 
-Floats = NDArray[np.float64]
 _LINKS = links_of("lightgbm")
 _NEAR_ZERO = float(np.float32(1e-35))  # LightGBM treats numbers up to this size as zero
 _MAX_CLASSES = 100_000

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Feature, Schema
 from spinney._data.columns import default_names
+from spinney._data.types import Floats
 from spinney._interchange.reading.estimators import Imported, ImportedClassifier, ImportedRegressor
 from spinney._model.boosting import FittedImport
 from spinney._model.file.container import refuse
 from spinney._model.links import is_imported_link
 from spinney._model.saving.saved_model import SavedModel
 
-Floats = NDArray[np.float64]
 MISSING_LEFT, CATEGORY, OTHERS_LEFT = 1, 2, 4  # the engine's flags
 _TOP = 2.0**128 - 2.0**103  # halfway from the largest single to the next power of two
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._data.types import Floats
 from spinney._forest.growth_record import GrowthRecord
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.nodes import Nodes, TreeSum, cuts_of_singles, schema_of
@@ -27,7 +28,6 @@ from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
 from spinney._names import public
 
-Floats = NDArray[np.float64]
 # extra trees are subclasses of decision trees, so they come first
 _TREES = (tree.ExtraTreeClassifier, tree.ExtraTreeRegressor, tree.DecisionTreeClassifier, tree.DecisionTreeRegressor)
 _FORESTS = (

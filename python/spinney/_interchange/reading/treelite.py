@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._data.types import Floats
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import (
@@ -26,7 +27,6 @@ from spinney._interchange.reading.nodes import (
 )
 from spinney._model.file.container import model_file_errors, refuse
 
-Floats = NDArray[np.float64]
 _LINKS = links_of("treelite")
 _OF_CLASSES = ("kBinaryClf", "kMultiClf")
 _MAX_SCORES = 10_000

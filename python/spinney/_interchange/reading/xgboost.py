@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 import spinney._engine as _engine
 from spinney._data import Schema
+from spinney._data.types import Floats
 from spinney._interchange.reading import entries
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import (
@@ -27,7 +28,6 @@ from spinney._interchange.reading.nodes import (
 )
 from spinney._model.file.container import model_file_errors, refuse
 
-Floats = NDArray[np.float64]
 _LINKS = links_of("xgboost")
 _BASE_IS_PROBABILITY = frozenset({"reg:logistic", "binary:logistic"})
 _CLASS_LINKS = frozenset({"logit", "step", "softmax"})

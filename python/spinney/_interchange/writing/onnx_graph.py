@@ -6,13 +6,12 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spinney._data.feature import Feature
+from spinney._data.types import Floats
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
-Floats = NDArray[np.float64]
 _OPSET, _ML_OPSET, _IR_VERSION = 21, 5, 10  # the first versions with TreeEnsemble
 _LEQ, _MEMBER = 0, 6  # modes of nodes
 _SUM = 1

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data.combinations import Combinations
 from spinney._data.feature import Feature
+from spinney._data.types import Floats
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.isolation import IsolationForest, average_path_length
 from spinney._model.adaboost import FittedAdaBoost
@@ -22,7 +23,6 @@ from spinney._model.forest import FittedForest
 from spinney._model.model import FittedModel
 from spinney._model.tree import FittedTree
 
-Floats = NDArray[np.float64]
 _MISSING_LEFT, _CATEGORY, _OTHER_LEFT, _STOPS = 1, 2, 4, 8
 _SURROGATE = 2  # role of a split
 _ESTIMATORS = frozenset(

@@ -13,10 +13,10 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
+from spinney._data.types import Floats
 from spinney._model.file.codec import Field, array, integer, number, saved_fields
 from spinney._model.file.container import refuse
 from spinney._model.functional.steps import Inputs, Steps
-from spinney._model.model import Floats
 
 _ROWS: dict[str, Field] = {
     "rows": array("float64", "n_rows", "n_terms"),

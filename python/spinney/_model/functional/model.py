@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.design import Design
+from spinney._data.types import Floats
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.codec import Field, Known, array, integer, numbers, saved_fields, text
 from spinney._model.file.container import refuse
 from spinney._model.functional.local import KernelSteps, NeighbourSteps
 from spinney._model.functional.steps import Inputs, LinearSteps, LogisticSteps, SplineSteps, Steps, TreeSteps
 from spinney._model.links import is_link, is_of_classes
-from spinney._model.model import DESIGN, Floats, ModelSpec, ScoredModel, digest_of
+from spinney._model.model import DESIGN, ModelSpec, ScoredModel, digest_of
 
 STEP_KINDS: dict[str, type[Steps]] = {
     kind.kind: kind for kind in (TreeSteps, LinearSteps, LogisticSteps, SplineSteps, NeighbourSteps, KernelSteps)

@@ -14,9 +14,9 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
+from spinney._data.types import Floats
 from spinney._model.file.codec import SavedState, array, integer, listed, saved_fields, table
 from spinney._model.file.container import refuse
-from spinney._model.model import Floats
 
 
 class Inputs:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.reproducible import log
+from spinney._data.types import Floats
 from spinney._model.file.codec import Field, array, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import FittedModel, Floats, LocalModel, ModelSpec, digest_of
+from spinney._model.model import FittedModel, LocalModel, ModelSpec, digest_of
 
 Cells = NDArray[np.int64]
 EMPTY = ("overall", "nearest")

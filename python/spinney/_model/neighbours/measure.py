@@ -17,9 +17,10 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.reproducible import exp, log
+from spinney._data.types import Floats
 from spinney._model.file.codec import array, number, optional, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import DESIGN, Floats
+from spinney._model.model import DESIGN
 
 # what the engine sums: over terms, or over columns
 _OF_TERMS = {

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.reproducible import exp
+from spinney._data.types import Floats
 from spinney._model.file.codec import Field, array, integer, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import Floats, LocalModel, ModelSpec, digest_of
+from spinney._model.model import LocalModel, ModelSpec, digest_of
 from spinney._model.neighbours.measure import Measure
 
 Rows = NDArray[np.intp]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.types import Floats
 from spinney._model.file.codec import (
     Field,
     Known,
@@ -28,8 +29,6 @@ from spinney._model.file.container import field, refuse
 from spinney._model.file.values import labels
 from spinney._model.predictions import METHODS, Calibration, Curve
 from spinney._model.saving.saved_model import FileOfTrees
-
-Floats = NDArray[np.float64]
 
 
 def read_models(header: dict[str, Any], file: Any, read: Callable[[dict[str, Any], Any], Any]) -> list[Any]:

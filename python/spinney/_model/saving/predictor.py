@@ -14,7 +14,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, pick_table
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._model.file.codec import flag, saved_fields
 from spinney._model.file.container import Target, field, from_bytes, label_of, model_file_errors, read_file, refuse
 from spinney._model.file.values import parameters_from_json
@@ -32,8 +32,6 @@ from spinney._model.predictions import (
 from spinney._model.saving.members import WEIGHTS, StackPlan, check_member, read_ensemble, read_models
 from spinney._model.saving.saved_model import SavedModel, kind_of
 from spinney._names import COMBINED_KINDS, FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, estimator_of
-
-Floats = NDArray[np.float64]
 
 
 class Predictor:

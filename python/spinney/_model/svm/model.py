@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
+from spinney._data.types import Floats
 from spinney._model.file.codec import Field, array, integer, nullable, number, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import DESIGN, Floats, ModelSpec, ScoredModel, digest_of
+from spinney._model.model import DESIGN, ModelSpec, ScoredModel, digest_of
 
 _MACHINES: dict[str, Field] = {
     "strategy": word(("one", "ovo", "ovr")),

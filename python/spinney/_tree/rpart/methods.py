@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.reproducible import dot, log, times
+from spinney._data.types import Floats
 from spinney._model.tree import FittedTree
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

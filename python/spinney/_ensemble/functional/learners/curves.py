@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from spinney._data.reproducible import cholesky, exp, solve_factored
-from spinney._ensemble.functional.learners.weak import Candidate, Fitter, Floats, LearningTable, WeakLearner
+from spinney._data.types import Floats
+from spinney._ensemble.functional.learners.weak import Candidate, Fitter, LearningTable, WeakLearner
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.functional.steps import Basis, LinearSteps, LogisticSteps, SplineSteps, bent, curve
 

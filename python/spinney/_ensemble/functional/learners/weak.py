@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.reproducible import cholesky, solve_factored
+from spinney._data.types import Floats
 from spinney._estimator.estimator import check_parameter_names, unknown_parameter
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.functional.local import KernelSteps, NeighbourSteps, gaussian_kernel
@@ -23,7 +24,6 @@ from spinney._model.functional.steps import Inputs, Steps, TreeSteps
 from spinney._tree.settings import GrowthTarget
 from spinney._tree.trees import DecisionTreeRegressor
 
-Floats = NDArray[np.float64]
 _POSITIVE = Interval(Integral, 1, None, closed="left")
 
 
