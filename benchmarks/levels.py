@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import spinney
-from sklearn.base import BaseEstimator, RegressorMixin
+from spinney._evaluate.scoring import Scorers, read_metrics
+from spinney._evaluate.statistics import paired_differences
 
 
 class Level(NamedTuple):
@@ -23,39 +23,66 @@ class Level(NamedTuple):
     promised: str  # as text
 
 
-class Noise(RegressorMixin, BaseEstimator):
-    """The mean of the target with random noise: all seeds are equally good."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Noise:
-        """Store the mean, and a generator that depends on the training rows."""
-        self.mean_ = float(np.mean(y))
-        self.random_ = np.random.default_rng([self.seed, int(1e6 * abs(float(np.sum(y))))])
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict the mean with noise of a third of the target's standard deviation."""
-        return self.mean_ + self.random_.normal(size=len(X)) / 3
-
-
 def choosing(draws: int, seed: int = 7) -> Iterator[Level]:
-    """Compare equally good models with the best of them, and count how often any is found worse."""
+    """Compare equal models with the best of them, or with one named in advance; count those with any difference.
+
+    Scores of 10 folds are normal, and those of one model are correlated as the corrected resampled t-test assumes.
+    """
+    test_ratio, rng = 0.25, np.random.default_rng(seed)
+    correlation = test_ratio / (1 + test_ratio)
     for n_models in (2, 8, 20):
-        rng, rejected, named = np.random.default_rng(seed), [], []
-        for draw in range(draws):
-            X, y = rng.normal(size=(60, 1)), rng.normal(size=60)
-            models = {f"model {k}": Noise(k) for k in range(n_models)}
-            found = spinney.compare(models, X, y, scoring="r2", baseline=False, random_state=draw, verbose=0)
-            for reference, rates in ((None, rejected), ("model 0", named)):
-                gaps = found.differences(reference)
-                rates.append(np.nanmin([gap.p_holm for gap in gaps.values()]) < 0.05)
-        yield Level(f"{n_models} equal models, best as reference: any p < 0.05", float(np.mean(rejected)), "≤ 0.05")
-        yield Level(f"{n_models} equal models, reference named: any p < 0.05", float(np.mean(named)), "≤ 0.05")
+        found: dict[str, list[bool]] = {"best as reference": [], "reference named": []}
+        for _ in range(draws):
+            own = np.sqrt(correlation) * rng.normal(size=(n_models, 1))
+            scores = own + np.sqrt(1 - correlation) * rng.normal(size=(n_models, 10))
+            best = int(scores.mean(axis=1).argmax())
+            for (how, rejected), reference in zip(found.items(), (best, 0), strict=True):
+                gaps = paired_differences(scores, reference, test_ratio, is_best=how == "best as reference")
+                rejected.append(bool(np.nanmin([gap.p_holm for gap in gaps]) < 0.05))
+        for how, rejected in found.items():
+            yield Level(f"{n_models} equal models, {how}: any p < 0.05", float(np.mean(rejected)), "at most 0.05")
 
 
-SIMULATIONS: dict[str, Callable[[int], Iterator[Level]]] = {"choosing": choosing}
+def intervals(draws: int, seed: int = 8) -> Iterator[Level]:
+    """Score the true model on test sets; count the 95% intervals that hold the score of a very large one."""
+    rng = np.random.default_rng(seed)
+    metrics = {
+        "binary": ["accuracy", "neg_log_loss", "roc_auc", "f1"],
+        "regression": ["neg_root_mean_squared_error", "r2"],
+    }
+    for task, names in metrics.items():
+        classes = np.array([0, 1]) if task == "binary" else None
+        scorers = Scorers(read_metrics(names), classes)
+        truth = scorers.scores(*_test_set(task, 1_000_000, None, rng)[:2])
+        for n_rows, n_groups in ((40, None), (100, None), (1000, None), (1000, 30)):
+            covered: dict[str, list[bool]] = {name: [] for name in names}
+            for draw in range(draws):
+                predictions, y, groups = _test_set(task, n_rows, n_groups, rng)
+                for name in names:
+                    score = scorers.with_interval(name, predictions, y, draw, groups)
+                    covered[name].append(score.low <= truth[name] <= score.high)
+            rows = f"{n_rows} rows" + (f" in {n_groups} groups" if n_groups else "")
+            for name in names:
+                yield Level(f"{name} of {rows}: interval covers", float(np.mean(covered[name])), "0.95")
+
+
+def _test_set(
+    task: str, n_rows: int, n_groups: int | None, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return predictions, targets and groups; rows of one group share most of what is not predicted."""
+    groups = None if n_groups is None else np.arange(n_rows) % n_groups
+    noise = rng.normal(size=n_rows)
+    if groups is not None:
+        noise = np.sqrt(0.8) * rng.normal(size=n_groups)[groups] + np.sqrt(0.2) * noise
+    x = rng.normal(size=n_rows)
+    if task == "regression":
+        return x[:, np.newaxis], x + noise, groups
+    y = (2 * x - 1 + 1.7 * noise > 0).astype(int)  # close to a logistic model
+    p = 1 / (1 + np.exp(1 - 2 * x))
+    return np.column_stack([1 - p, p]), y, groups
+
+
+SIMULATIONS: dict[str, Callable[[int], Iterator[Level]]] = {"choosing": choosing, "intervals": intervals}
 
 
 def main() -> None:

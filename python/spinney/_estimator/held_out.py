@@ -205,15 +205,19 @@ def _one_per_row(values: ColumnLike, n_rows: int, name: str, what: str) -> NDArr
 def row_arguments(estimator: Any, groups: Any, time: Any = None, weight: Any = None) -> dict[str, Any]:
     """Return the arguments `time` or `groups` for a fit that holds out rows itself.
 
-    Estimators that hold out no rows refuse both, and those of other libraries do not have them. Groups are left out if
-    there are fewer of them, among the rows of positive weight, than folds.
+    Estimators that hold out no rows refuse both, and those of other libraries do not have them. For estimators without
+    `time`, the groups are periods, one for each fold. Groups are left out if there are fewer of them, among the rows of
+    positive weight, than folds.
     """
     count = getattr(estimator, "_n_folds_held_out", None)
     n_folds = 0 if count is None else count()
     if n_folds == 0:
         return {}
-    if time is not None and has_fit_parameter(estimator, "time"):
-        return {"time": time}
+    if time is not None:
+        if has_fit_parameter(estimator, "time"):
+            return {"time": time}
+        starts = np.sort(time, kind="stable")[len(time) * np.arange(1, n_folds) // n_folds]
+        groups = np.searchsorted(starts, time, side="right")
     if groups is None or len(np.unique(groups if weight is None else groups[weight > 0])) < n_folds:
         return {}
     return {"groups": groups}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, stdtrit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss
@@ -23,8 +25,14 @@ from spinney._model.predictions import METHODS
 Scorer = Callable[..., float]  # called with an estimator, a table and its target
 Scoring = str | Scorer | Sequence[str | Scorer] | Mapping[str, str | Scorer] | None  # argument of callers
 _MOST_CHECKED = 1000  # rows to check whether a metric suits a target
-_N_GROUPS = 20  # of the jackknife
-_T_975 = 2.0930240544082634  # 97.5 % quantile of the t distribution with 19 degrees of freedom
+_MOST_BLOCKS = 20  # of the jackknife
+_FEWEST_BLOCKS = 5
+_BOUNDED_METRICS = {  # lower and upper bound, by a part of scikit-learn's name; negated losses are at most 0
+    **dict.fromkeys(("accuracy", "roc_auc", "average_precision", "f1", "jaccard", "precision", "recall"), (0.0, 1.0)),
+    "matthews_corrcoef": (-1.0, 1.0),
+    **dict.fromkeys(("r2", "explained_variance", "d2_"), (-np.inf, 1.0)),
+    "neg_": (-np.inf, 0.0),
+}
 
 
 def read_metrics(scoring: Scoring) -> dict[str, Scorer]:
@@ -181,17 +189,25 @@ class Scorers:
         except ValueError:
             return float("nan")
 
-    def with_interval(self, metric: str, predictions: Floats, y: Array, seed: int) -> TestScore:
-        """Return the score of predictions, with an interval by the jackknife over twenty groups of rows."""
+    def with_interval(
+        self, metric: str, predictions: Floats, y: Array, seed: int, groups: Array | None = None
+    ) -> TestScore:
+        """Return the score of predictions, with a 95% interval by the jackknife over blocks of rows.
+
+        Rows of one group are in the same block. Few rows give a skewed distribution of the score: the interval is
+        symmetric on the logit scale for scores between 0 and 1, and on the logarithmic scale for losses and for 1 - R².
+        """
         value = self.score(metric, predictions, y)
-        n = len(y)
-        if n < 2 * _N_GROUPS:
+        units = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
+        n_units = int(units.max()) + 1
+        n_blocks = min(_MOST_BLOCKS, n_units)
+        if n_blocks < _FEWEST_BLOCKS:
             return TestScore(value, float("nan"), float("nan"))
-        group = np.random.RandomState(seed).permutation(n) % _N_GROUPS
-        without = np.array([self.score(metric, predictions[group != g], y[group != g]) for g in range(_N_GROUPS)])
-        error = float(np.sqrt((_N_GROUPS - 1) / _N_GROUPS * ((without - without.mean()) ** 2).sum()))
-        most = 0.0 if is_loss(metric) else 1.0  # largest value of any scorer
-        return TestScore(value, value - _T_975 * error, min(value + _T_975 * error, max(most, value)))
+        block = (np.random.RandomState(seed).permutation(n_units) % n_blocks)[units]
+        without = np.array([self.score(metric, predictions[block != b], y[block != b]) for b in range(n_blocks)])
+        error = float(np.sqrt((n_blocks - 1) / n_blocks * ((without - without.mean()) ** 2).sum()))
+        quantile = float(stdtrit(n_blocks - 1, 0.975))
+        return TestScore(value, *_interval(_bounds(metric, self.metrics[metric]), value, error, quantile, n_units))
 
     def _scored(self, metric: str, predictions: Floats, y: Array) -> float:
         """Call a scorer; log loss gets all classes, since a fold may lack one."""
@@ -200,6 +216,32 @@ class Scorers:
             return float(scorer._sign * log_loss(y, predictions, labels=self.classes))
         rows = np.arange(len(predictions))[:, np.newaxis]
         return float(scorer(StoredPredictions(predictions, self.classes), rows, y))
+
+
+def _bounds(metric: str, scorer: Scorer) -> tuple[float, float]:
+    """Return the lowest and the highest value of a scorer; infinite for functions of the caller."""
+    function = getattr(scorer, "_score_func", None)
+    if metric not in get_scorer_names() or function is not getattr(get_scorer(metric), "_score_func", None):
+        return -np.inf, np.inf
+    return next((bounds for part, bounds in _BOUNDED_METRICS.items() if part in metric), (-np.inf, np.inf))
+
+
+def _interval(bounds: tuple[float, float], value: float, error: float, quantile: float, n: int) -> tuple[float, float]:
+    """Return value ± quantile * error: on the logit scale between two bounds, on the logarithmic scale below one.
+
+    Between two bounds one success and one failure are added to n, as a score at a bound has no error.
+    """
+    low, high = bounds
+    if math.isnan(error) or math.isinf(high) or value >= high > low == -np.inf:
+        return value - quantile * error, value + quantile * error
+    if math.isinf(low):
+        factor = math.exp(quantile * error / (high - value))
+        return high - (high - value) * factor, high - (high - value) / factor
+    fraction = ((value - low) / (high - low) * n + 1) / (n + 2)
+    error = math.hypot(error / (high - low), fraction - (value - low) / (high - low))
+    reach = quantile * error / (fraction * (1 - fraction))
+    ends = [expit(math.log(fraction / (1 - fraction)) + sign * reach) for sign in (-1, 1)]
+    return min(value, low + (high - low) * ends[0]), max(value, low + (high - low) * ends[1])
 
 
 def cache_predictions(model: EstimatorLike) -> list[float]:

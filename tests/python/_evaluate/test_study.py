@@ -526,9 +526,10 @@ def test_columns_of_a_wide_table_are_selected():
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
 def test_the_most_predictive_columns_are_selected(task):
     data = prepare(made(task).with_columns(pl.col("noise").alias("more") * 2), "y", StudyOptions(), 0)
-    chosen, rows = screened(data, Columns.read(data.X), 2, 0)
+    chosen, rows = screened(data, data.is_test, Columns.read(data.X), 2, 0)
     assert chosen.tolist() == [0, 1]
-    assert len(rows) == 80
+    assert data.is_test[rows].sum() == data.is_test.sum()
+    assert 80 <= len(rows) < 100
 
 
 @pytest.mark.parametrize(
@@ -740,6 +741,49 @@ def test_scorers_score_predictions_as_models():
     assert scorers.score("neg_log_loss", proba, y) == pytest.approx(-log_loss(y, proba))
     assert scorers.score("neg_log_loss", proba[:3], np.zeros(3)) < 0  # one class alone
     assert np.isnan(scorers.score("roc_auc", proba[:3], np.zeros(3)))
+
+
+def test_intervals_of_test_scores_know_bounds_groups_and_few_rows():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 60)
+    proba = np.eye(2)[np.where(random.random(60) < 0.9, y, 1 - y)]
+
+    def percent(model, X, y):
+        return 100 * float((model.predict(X) == y).mean())
+
+    scorers = Scorers({"accuracy": get_scorer("accuracy"), "percent": percent}, np.array([0, 1]))
+    inner, outer = (scorers.with_interval(name, proba, y, 0) for name in scorers.metrics)
+    assert outer.value == pytest.approx(100 * inner.value)
+    assert outer.high - outer.value == pytest.approx(outer.value - outer.low)
+    assert inner.low < inner.value < inner.high < 1
+    perfect = scorers.with_interval("accuracy", np.eye(2)[y], y, 0)
+    assert perfect.value == perfect.high == 1
+    assert 0.8 < perfect.low < 0.98
+    together = scorers.with_interval("percent", proba, y, 0, groups=proba.argmax(axis=1) == y)
+    assert np.isnan(together.low)  # two groups
+    groups = np.argsort(np.argsort(proba.argmax(axis=1) == y, kind="stable")) // 6  # errors are in one group
+    wide = scorers.with_interval("percent", proba, y, 0, groups)
+    assert wide.high - wide.low > 1.5 * (outer.high - outer.low)
+
+
+def test_the_search_for_leaks_does_not_see_the_targets_of_the_test_set():
+    table = made("regression", 400).with_columns(leak=pl.col("y") * 2)
+    found = prepare(table, "y", StudyOptions(), 0)
+    assert [one.is_leak for one in found.columns] == [False, False, False, True]
+    changed = np.where(found.is_test, np.random.default_rng(1).normal(size=400), table["y"])
+    again = prepare(table.with_columns(y=changed), "y", StudyOptions(), 0)
+    assert [one.note for one in again.columns] == [one.note for one in found.columns]
+    assert (again.is_test == found.is_test).all()
+
+
+@pytest.mark.parametrize("how", ["group", "time"])
+def test_validation_sets_of_models_respect_groups_and_times(how):
+    random = np.random.default_rng(0)
+    unit = np.repeat(np.arange(60), 20)
+    table = {"unit": unit, "a": random.normal(size=60)[unit], "b": random.normal(size=60)[unit]}
+    table["y"] = random.normal(size=60)[unit] + 0.1 * random.normal(size=1200)  # the columns tell units apart, no more
+    found = spinney.study(table, "y", models=["tree"], repeats=1, **{how: "unit"})
+    assert found.models["tree"].get_n_leaves() < 10
 
 
 def test_classes_of_fewer_rows_than_folds_are_studied():

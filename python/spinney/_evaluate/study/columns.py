@@ -188,7 +188,7 @@ def row_groups(columns: list[Floats]) -> NDArray[np.intp]:
 
 
 LEAK_FRACTION = 0.99  # of the baseline's errors (regression: of the variance) that a leak explains
-_FEWEST_ROWS = 50
+_FEWEST_ROWS = 40
 _MOST_ROWS = 5000
 _MOST_LEAKS = 20
 _FEW_COLUMNS = 50
@@ -290,12 +290,16 @@ def _interpolated(x: Floats, y: Floats, new_x: Floats) -> list[Floats]:
 _BINS = 8
 
 
-def screened(data: Problem, columns: Columns, n_columns: int, seed: int) -> tuple[Rows, Rows]:
+def screened(
+    data: Problem, is_test: NDArray[np.bool_], columns: Columns, n_columns: int, seed: int
+) -> tuple[Rows, Rows]:
     """Select columns on rows that are used for nothing else, so that no score is biased by the selection.
 
     Parameters
     ----------
     data : Problem
+    is_test : ndarray of bool of shape (n_rows,)
+        Rows of the test set, which must not be used here.
     columns : Columns
         Its columns.
     n_columns : int
@@ -307,15 +311,16 @@ def screened(data: Problem, columns: Columns, n_columns: int, seed: int) -> tupl
     tuple of ndarray of int
         Selected columns in their order, and the remaining rows.
     """
-    split = split_screening(data, seed)
-    rows = split.held_out[:: max(1, -(-len(split.held_out) // _MOST_ROWS))]
+    held_out = split_screening(data, seed).held_out
+    held_out = held_out[~is_test[held_out]]
+    rows = held_out[:: max(1, -(-len(held_out) // _MOST_ROWS))]
     centred = _centred(data, rows)
     explained = [
         _explained_variance(values[rows], feature.kind == "category", centred)
         for values, feature in zip(columns.values, columns.features, strict=True)
     ]
     best = np.argsort(-np.array(explained), kind="stable")[:n_columns]
-    return np.sort(best).astype(np.intp), split.train
+    return np.sort(best).astype(np.intp), np.setdiff1d(np.arange(data.n_rows), held_out)
 
 
 def _centred(data: Problem, rows: Rows) -> Floats:

@@ -16,6 +16,7 @@ from spinney._data.date_parts import DEFAULT_PARTS, date_parts, part_name
 from spinney._data.display import nearest_name, plural
 from spinney._data.select import PickTable, missing_rows, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._evaluate.folds import split_test
 from spinney._evaluate.problem import Array, Models, Problem, Rows, Target, column_table, decide_task, read_task
 from spinney._evaluate.scoring import Scoring
 from spinney._evaluate.study.columns import ColumnProfile, Columns, find_leaks, profile_columns, row_groups
@@ -53,11 +54,18 @@ class Prepared(Problem):
     columns : list of ColumnProfile
         Profiles of all columns but the target.
     notes : list of str
+    is_test : ndarray of bool of shape (n_rows,)
+        Rows of the test set, which no decision on columns or models has seen.
     """
 
     target: str = ""
     columns: list[ColumnProfile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    is_test: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+
+    def take(self, rows: Rows) -> Prepared:
+        """Return some of the rows."""
+        return replace(super().take(rows), is_test=self.is_test[rows])
 
     def with_columns(self, chosen: Rows, why: str) -> Prepared:
         """Return the table with some of its features; the others get a note."""
@@ -77,7 +85,7 @@ def prepare(table: TableLike, target: str | ColumnLike, options: StudyOptions, s
         Name of the column to predict, or its values.
     options : StudyOptions
     seed : int
-        Seed of the search for target leaks.
+        Seed of the test set and of the search for target leaks.
 
     Returns
     -------
@@ -104,28 +112,25 @@ def prepare(table: TableLike, target: str | ColumnLike, options: StudyOptions, s
     features = np.array([j for j, one in enumerate(whole.names or []) if one not in no_features], dtype=np.intp)
     X, note_on_dates = _with_parts(whole.take(None if decided.is_known.all() else rows, features))
     columns = Columns.read(X)
-    profiles = _profiles(columns, y if codes is None else codes, codes is not None, options, seed)
+    profiles = _profiles(columns, options)
+    groups, time, note_on_rows = _dependent_rows(whole, rows, columns, profiles, options)
+    are_copies = groups is not None and options.group is None
+    problem = Problem(pick_table(X), y, codes, classes, None, groups, time, are_copies)
+    is_test = np.zeros(len(y), dtype=np.bool_)
+    is_test[split_test(problem, np.random.RandomState(seed)).held_out] = True
+    profiles = _without_leaks(profiles, columns, problem, np.flatnonzero(~is_test), options.keep, seed)
     notes += note_on_dates
     notes += [f"Column {one.name!r} is excluded. {one.note}" for one in profiles if one.note and not one.is_used]
     notes += [f"Column {one.name!r} is used as requested. {one.note}" for one in profiles if one.note and one.is_used]
-    used = [j for j, one in enumerate(profiles) if one.is_used]
-    if not used:
+    used = np.array([j for j, one in enumerate(profiles) if one.is_used], dtype=np.intp)
+    if not len(used):
         raise ValueError(
             "No feature is left: all columns are identifiers, constant or target leaks. Include some of them with keep "
             "(--keep)."
         )
-    groups = time = None
-    if options.group is not None:
-        groups = _groups(_values_of(whole, options.group, rows), options.group)
-    elif options.time is not None:
-        time, order = _order(_values_of(whole, options.time, rows), options.time)
-        notes += order
-    else:
-        groups, note_on_duplicates = _duplicates([columns.values[j] for j in used])
-        notes += note_on_duplicates
-    used_table = pick_table(pick_table(X).take(columns=np.array(used, dtype=np.intp)))
-    are_copies = groups is not None and options.group is None
-    return Prepared(used_table, y, codes, classes, None, groups, time, are_copies, name, profiles, notes)
+    table = pick_table(problem.table.take(columns=used))
+    notes += note_on_rows
+    return Prepared(table, y, codes, classes, None, groups, time, are_copies, name, profiles, notes, is_test)
 
 
 # ---- the target ------------------------------------------------------------------------------------------------------
@@ -300,10 +305,8 @@ def feature_columns(table: TableLike, names: Sequence[str]) -> Any:
     return whole.take(columns=np.array([index[name] for name in names], dtype=np.intp))
 
 
-def _profiles(
-    columns: Columns, target: NDArray[np.generic], has_classes: bool, options: StudyOptions, seed: int
-) -> list[ColumnProfile]:
-    """Return the profiles of the columns, with the decision which to use."""
+def _profiles(columns: Columns, options: StudyOptions) -> list[ColumnProfile]:
+    """Return the profiles of the columns; identifiers, constants and columns in `drop` are not used."""
     profiles = profile_columns(columns)
     for j, one in enumerate(profiles):
         if one.name in options.drop:
@@ -312,13 +315,23 @@ def _profiles(
             profiles[j] = replace(one, is_used=True)
         elif one.is_identifier:
             profiles[j] = replace(one, note=f"{one.note} To use it: keep=[{one.name!r}] (--keep).")
+    return profiles
+
+
+def _without_leaks(
+    profiles: list[ColumnProfile], columns: Columns, problem: Problem, rows: Rows, keep: Sequence[str], seed: int
+) -> list[ColumnProfile]:
+    """Return the profiles with target leaks excluded, which are found on some of the rows."""
+    profiles, has_classes = list(profiles), problem.codes is not None
     tested = [j for j, one in enumerate(profiles) if one.is_used and not one.is_identifier]
     is_category = [columns.features[j].kind == "category" for j in tested]
-    for k, fraction in find_leaks([columns.values[j] for j in tested], is_category, target, has_classes, seed).items():
+    target = (problem.y if problem.codes is None else problem.codes)[rows]
+    leaks = find_leaks([columns.values[j][rows] for j in tested], is_category, target, has_classes, seed)
+    for k, fraction in leaks.items():
         j = tested[k]
         what = "errors of the baseline" if has_classes else "variance"
         note = f"Alone it explains {fraction:.1%} of the {what}"
-        if profiles[j].name in options.keep:
+        if profiles[j].name in keep:
             profiles[j] = replace(profiles[j], is_leak=True, note=f"{note}: is it known before the target?")
             continue
         note += (
@@ -327,6 +340,20 @@ def _profiles(
         )
         profiles[j] = profiles[j].excluded(note, is_leak=True)
     return profiles
+
+
+def _dependent_rows(
+    whole: PickTable, rows: Rows, columns: Columns, profiles: list[ColumnProfile], options: StudyOptions
+) -> tuple[Rows | None, Array | None, list[str]]:
+    """Return the groups of the rows (without a group column, of duplicates), their times, and notes."""
+    if options.group is not None:
+        return _groups(_values_of(whole, options.group, rows), options.group), None, []
+    if options.time is not None:
+        time, notes = _order(_values_of(whole, options.time, rows), options.time)
+        return None, time, notes
+    used = [values for values, one in zip(columns.values, profiles, strict=True) if one.is_used]
+    groups, notes = _duplicates(used) if used else (None, [])
+    return groups, None, notes
 
 
 def _duplicates(columns: list[Floats]) -> tuple[Rows | None, list[str]]:

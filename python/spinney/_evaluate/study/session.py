@@ -9,7 +9,7 @@ import numpy as np
 from spinney._data.display import plural
 from spinney._estimator.estimator import Estimator
 from spinney._evaluate import runner
-from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, n_folds_of, split_test
+from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, n_folds_of
 from spinney._evaluate.problem import BASELINE, baseline_of, read_models
 from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.study.columns import Columns, screened
@@ -58,8 +58,8 @@ class Session:
         columns = Columns.read(data.X)
         self.plan = self._planned(columns)
         self.data = self._sampled(self._narrowed(columns), random)
-        split = split_test(self.data, random)
-        self.train, self.test = self.data.take(split.train), self.data.take(split.held_out)
+        is_test = self.data.is_test
+        self.train, self.test = self.data.take(np.flatnonzero(~is_test)), self.data.take(np.flatnonzero(is_test))
         repeats = draw_folds(self.train, options.cv, self.plan.repeats, random)
         self.candidates = self._candidates()
         n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1
@@ -70,8 +70,8 @@ class Session:
 
     @staticmethod
     def runner_of(data: Prepared) -> runner.Runner:
-        """Return the runner of some rows; models with a validation set draw it at random."""
-        return runner.Runner(replace(data, groups=None, time=None))
+        """Return the runner of some rows; folds and validation sets of the models respect groups and times."""
+        return runner.Runner(replace(data, groups=None) if data.groups_are_copies else data)
 
     # ---- plan --------------------------------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class Session:
         n_columns, n_all = self.plan.n_columns, len(columns.names)
         if n_columns >= n_all:
             return self.whole
-        chosen, rows = screened(self.whole, columns, n_columns, self.seed)
+        chosen, rows = screened(self.whole, self.whole.is_test, columns, n_columns, self.seed)
         self.notes.append(
             f"The table is too wide for the time limit: {n_columns:,} of its {n_all:,} columns are used, those that "
             f"predict the target best, each alone, on {self.whole.n_rows - len(rows):,} rows, which are used "

@@ -401,7 +401,9 @@ class FinalFits:
                 fit_seconds=trial.mean_seconds("fit_seconds"),
                 predict_seconds=trial.mean_seconds("predict_seconds"),
                 test={
-                    metric: session.scorers.with_interval(metric, tested[trial.name], session.test.y, session.seed)
+                    metric: session.scorers.with_interval(
+                        metric, tested[trial.name], session.test.y, session.seed, session.test.groups
+                    )
                     for metric in metrics
                 },
                 is_baseline=trial.candidate.is_baseline,
