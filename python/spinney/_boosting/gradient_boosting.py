@@ -14,7 +14,14 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting import intervals, new_data
 from spinney._boosting.boosting import BaseBoosting
-from spinney._boosting.loss import NUMBER_LOSSES, TRAITS, TWO_CLASS_LOSSES
+from spinney._boosting.loss import (
+    NUMBER_LOSSES,
+    TRAITS,
+    TWO_CLASS_LOSSES,
+    ClassLossName,
+    CustomLoss,
+    RegressionLossName,
+)
 from spinney._boosting.settings import FRACTION, BoostingSettings
 from spinney._boosting.target import ClassificationTarget, RegressionTarget
 from spinney._cluster.collections import lazy_for_collections
@@ -52,7 +59,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     array(['Adelie', 'Adelie'], dtype=object)
     """
 
-    loss: Any = parameter(
+    loss: ClassLossName | CustomLoss = parameter(
         StrOptions({"log_loss", *TWO_CLASS_LOSSES}),
         HasMethods(["loss", "gradient"]),
         callable,
@@ -208,7 +215,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     (2,)
     """
 
-    loss: Any = parameter(
+    loss: RegressionLossName | CustomLoss = parameter(
         StrOptions(set(NUMBER_LOSSES)),
         HasMethods(["loss", "gradient"]),
         callable,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,29 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._data.reproducible import exp
 from spinney._data.types import Floats
 
+ClassLossName = Literal["log_loss", "exponential", "focal", "smooth_hinge"]
+RegressionLossName = Literal[
+    "squared_error", "absolute_error", "huber", "log_cosh", "quantile", "expectile", "poisson", "gamma", "tweedie",
+    "mape", "normal",
+]  # fmt: skip
 TRAITS = {traits.name: traits for traits in _engine.boosting_losses()}
 _SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are float32
 NUMBER_LOSSES = tuple(name for name, traits in TRAITS.items() if not traits.of_classes)
 TWO_CLASS_LOSSES = tuple(name for name, traits in TRAITS.items() if traits.of_two_classes)
+
+
+class LossObject(Protocol):
+    """A user's loss with its gradient; it may have a `hessian` and a `link` too."""
+
+    def loss(self, y: Any, f: Any, /) -> Any:
+        """Return the loss of each row."""
+
+    def gradient(self, y: Any, f: Any, /) -> Any:
+        """Return the gradient of each row's loss."""
+
+
+UserFunction = Callable[[Any, Any], Any]  # a formula loss(y, f), or an objective that returns gradients and hessians
+CustomLoss = UserFunction | LossObject
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,19 @@ of rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import Loss, LossOnRows, class_loss, named_loss
+from spinney._boosting.loss import CustomLoss, Loss, LossOnRows, UserFunction, class_loss, named_loss
 from spinney._data.formulas import derivatives, recorded
 from spinney._data.types import Floats
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._model.links import is_link, is_of_classes
 
-CustomLoss = Any  # a formula loss(y, f), or an object with the methods loss, gradient and perhaps hessian
 _CHECKED_ROWS, _STEP, _TOLERANCE = 50, 1e-4, 1e-3  # rows, step and relative error of the finite-difference check
 _COMPARED_ROWS, _SAME = 1000, 1e-9  # rows on which the engine is compared with NumPy, and its relative error
 Formula = Callable[[Floats, Floats], tuple[Floats, ...]]  # of targets and scores, row by row
@@ -115,9 +114,9 @@ class UserLoss:
     """
 
     def __init__(self, loss: CustomLoss, of_classes: bool, n_jobs: int | None = 1) -> None:
-        self._loss = loss
-        self._formula = DifferentiableFormula(loss, n_jobs)
+        self._loss: Any = loss
         self._is_formula = not hasattr(loss, "gradient")
+        self._formula = DifferentiableFormula(cast(UserFunction, loss), n_jobs)
         self._of_classes = of_classes
         self.link = getattr(loss, "link", "logit" if of_classes else "identity")
         if self.link == "softmax" or not is_link(self.link) or is_of_classes(self.link) != of_classes:
@@ -127,9 +126,29 @@ class UserLoss:
         """Return the targets for the user's functions: classes are -1 and 1."""
         return 2 * rows.target - 1 if self._of_classes else rows.target
 
+    def is_formula_of(self, y: Floats) -> bool:
+        """Return whether the user's function returns a loss for each of some targets, and not a pair of arrays.
+
+        Classes are 0 and 1. The function is called with all training rows, as it may not work with fewer.
+        """
+        f = np.full(len(y), y.mean() if self.link == "identity" else 0.0)
+        with np.errstate(all="ignore"):
+            try:
+                result = _called(self._loss, y, f)
+            except ValueError:
+                if not self._of_classes:
+                    raise
+                result = _called(self._loss, 2 * y - 1, f)  # a formula may insist on classes -1 and 1
+        if _is_pair(result):
+            return False
+        if np.shape(result) != y.shape:
+            found = f"shape {np.shape(result)}" if isinstance(result, np.ndarray) else f"a {type(result).__name__}"
+            raise ValueError(f"The loss function returned {found} for {len(y)} rows. {_advice()}")
+        return True
+
     def values(self, y: Floats, f: Floats) -> Floats:
         """Return the loss of each row by the user's function."""
-        return _checked(self._loss(y, f) if self._is_formula else self._loss.loss(y, f), len(y), "loss")
+        return _checked(_called(self._loss if self._is_formula else self._loss.loss, y, f), len(y), "loss")
 
     def row_gradients(self, y: Floats, f: Floats) -> Floats:
         """Return the gradient of each row's loss."""
@@ -252,32 +271,20 @@ class UserObjective:
         Scores of a row.
     """
 
-    def __init__(self, objective: CustomLoss, n_classes: int | None) -> None:
+    def __init__(self, objective: UserFunction, n_classes: int | None) -> None:
         self._objective = objective
         self.n_scores = _count_scores(n_classes)
         self.link = "identity" if n_classes is None else "logit" if self.n_scores == 1 else "softmax"
         self.evaluation = named_loss("squared_error") if n_classes is None else class_loss("log_loss", n_classes)
 
-    @staticmethod
-    def is_objective(loss: CustomLoss, n_classes: int | None) -> bool:
-        """Return whether a function returns a pair of arrays, by a call with two rows."""
-        if hasattr(loss, "gradient"):
-            return False
-        n_scores = _count_scores(n_classes)
-        scores = np.zeros(2 if n_scores == 1 else (2, n_scores))
-        try:
-            with np.errstate(all="ignore"):
-                result = loss(np.array([0.0, 1.0]), scores)
-        except Exception:  # a formula may need what two rows do not have; it is called again, and fails in its fit
-            return False
-        return isinstance(result, tuple) and len(result) == 2
-
     def derivatives(self, y: Floats, scores: Floats) -> tuple[Floats, Floats]:
         """Return gradients and absolute hessians at scores, all of shape (n_scores, n_rows)."""
         by_row = scores[0] if self.n_scores == 1 else np.ascontiguousarray(scores.T)
-        result = self._objective(y, by_row)
-        if not (isinstance(result, tuple) and len(result) == 2):
-            raise ValueError("The objective returned no pair. Return (gradient, hessian) for all rows.")
+        result = _called(self._objective, y, by_row)
+        if not _is_pair(result):
+            raise ValueError(
+                f"The loss function returned no pair for scores of shape {by_row.shape}. {_advice(self.n_scores)}"
+            )
         gradient, hessian = (
             _checked(np.reshape(array, by_row.shape) if np.size(array) == by_row.size else array, by_row.shape, name)
             for array, name in zip(result, ("gradient", "hessian"), strict=True)
@@ -339,19 +346,74 @@ def _count_scores(n_classes: int | None) -> int:
     return n_classes if n_classes is not None and n_classes > 2 else 1
 
 
+class FormulaOrObjective:
+    """A user's function: a formula of the loss or an objective, as its first call with the training rows shows.
+
+    Attributes
+    ----------
+    link : str
+        How scores become predictions.
+    """
+
+    def __init__(self, function: UserFunction, n_classes: int | None, n_jobs: int | None) -> None:
+        self._function, self._n_classes = function, n_classes
+        self._formula = UserLoss(function, n_classes is not None, n_jobs)
+        self.link = self._formula.link
+        self._kind: UserLoss | UserObjective | None = None
+
+    def start(self, y: Floats, weight: Floats, offset: Floats) -> Floats:
+        """Return the constant score of least loss given an offset."""
+        return self._resolved(y).start(y, weight, offset)
+
+    def __call__(self, rows: LearningRows) -> LossOnRows:
+        """Bind the loss to rows."""
+        return self._resolved(rows.target)(rows)
+
+    def _resolved(self, y: Floats) -> UserLoss | UserObjective:
+        if self._kind is None:
+            is_formula = self._formula.is_formula_of(y)
+            self._kind = self._formula if is_formula else UserObjective(self._function, self._n_classes)
+        return self._kind
+
+
 def user_loss(loss: CustomLoss, n_classes: int | None, n_jobs: int | None) -> Loss:
     """Return a user's loss or objective; `n_classes` is None for numbers."""
-    custom: UserLoss | UserObjective
-    if UserObjective.is_objective(loss, n_classes):
+    custom: UserLoss | UserObjective | FormulaOrObjective
+    if not callable(loss) or hasattr(loss, "gradient"):
+        if _count_scores(n_classes) > 1:
+            raise ValueError(_advice(n_classes))
+        custom = UserLoss(loss, n_classes is not None, n_jobs)
+    elif _count_scores(n_classes) > 1:
         custom = UserObjective(loss, n_classes)
-        return Loss("outside", custom.link, n_scores=custom.n_scores, custom=custom)
+    else:
+        custom = FormulaOrObjective(loss, n_classes, n_jobs)
+    return Loss("outside", custom.link, n_scores=_count_scores(n_classes), custom=custom)
+
+
+def _is_pair(result: object) -> bool:
+    return isinstance(result, tuple) and len(result) == 2
+
+
+def _advice(n_classes: int | None = None) -> str:
+    """Return what a user's function must return for several classes, or for one score of each row (None)."""
     if _count_scores(n_classes) > 1:
-        raise ValueError(
+        return (
             f"A loss of your own is for two classes, and y has {n_classes}. Pass a function of (y, scores) that "
             "returns gradients and hessians, both of shape (n_rows, n_classes), or use loss='log_loss'."
         )
-    custom = UserLoss(loss, n_classes is not None, n_jobs)
-    return Loss("outside", custom.link, custom=custom)
+    return "Return an array with the loss of each row (no sums or means), or two such arrays as (gradient, hessian)."
+
+
+def _called(function: UserFunction, y: Floats, f: Floats) -> Any:
+    """Return the result of a user's function; if the function fails, report with which arrays."""
+    try:
+        return function(y, f)
+    except Exception as error:
+        raise ValueError(
+            f"The loss function failed with {type(error).__name__}: {error}. It was called with y of shape {y.shape} "
+            f"and scores of shape {f.shape}; the rows are those of the fit, or some of them. Weights belong in "
+            f"sample_weight. {_advice(f.shape[1] if f.ndim == 2 else None)}"
+        ) from error
 
 
 def _zero_gradient(

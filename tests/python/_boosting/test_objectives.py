@@ -82,7 +82,15 @@ def test_hessians_of_zero_mean_gradients_alone():
     [
         (lambda y, f: (f - y, np.ones(2)), r"hessian\(y, f\) of the loss returned shape \(2,\); it needs \(100,\)"),
         (lambda y, f: (np.full(len(y), np.nan), np.ones_like(y)), r"gradient\(y, f\) of the loss returned NaN"),
-        (lambda y, f: (f - y, y, y) if len(y) > 2 else (f, f), r"Return \(gradient, hessian\) for all rows"),
+        (lambda y, f: (f - y, y, y), r"returned a tuple for 100 rows\. Return an array"),
+        (lambda y, f: [f - y, y], r"returned a list for 100 rows\. Return .* as \(gradient, hessian\)"),
+        (lambda y, f: ((f - y) ** 2).mean(), r"returned a float64 for 100 rows"),
+        (lambda y, f: (f - y) * np.ones(7), r"failed with ValueError: .* called with y of shape \(100,\) and scores"),
+        (lambda y: (y, y), r"failed with TypeError: .* takes 1 positional argument"),
+        (
+            lambda y, f: (f - y) ** 2 * np.ones(100),
+            r"the rows are those of the fit, or some of them",
+        ),
     ],
 )
 def test_unusable_results_are_refused(objective, message):
@@ -91,7 +99,36 @@ def test_unusable_results_are_refused(objective, message):
         spinney.GradientBoostingRegressor(loss=objective, **OPTIONS).fit(X, y)
 
 
-def test_a_formula_for_several_classes_is_refused_with_advice():
+@pytest.mark.parametrize("loss", [lambda y, f: np.logaddexp(0, -y * f), lambda y, f: np.logaddexp(0, -y[:, None] * f)])
+def test_a_formula_for_several_classes_is_refused_with_advice(loss):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"returns gradients and hessians, both of shape \(n_rows, n_classes\)"):
-        spinney.GradientBoostingClassifier(loss=lambda y, f: np.logaddexp(0, -y * f), **OPTIONS).fit(X, y)
+        spinney.GradientBoostingClassifier(loss=loss, **OPTIONS).fit(X, y)
+
+
+def test_an_objective_may_need_all_training_rows():
+    X, y = make_regression(100, 3, noise=5, random_state=0)
+    weight = np.linspace(1, 2, 100)
+    inside = spinney.GradientBoostingRegressor(loss=lambda y, f: (weight * (f - y), weight), **OPTIONS).fit(X, y)
+    outside = spinney.GradientBoostingRegressor(loss=squared, **OPTIONS).fit(X, y, weight)
+    np.testing.assert_allclose(inside.predict(X), outside.predict(X), rtol=1e-3, atol=1e-2)
+    X, y = load_iris(return_X_y=True)
+    ones = np.ones((150, 1))
+    objective = lambda y, f: tuple(ones * array for array in softmax(y, f))  # noqa: E731
+    assert spinney.GradientBoostingClassifier(loss=objective, **OPTIONS).fit(X, y).score(X, y) > 0.95
+
+
+def test_a_formula_may_insist_on_its_classes():
+    def strict(y, f):
+        if set(y) != {-1.0, 1.0}:
+            raise ValueError("classes are -1 and 1")
+        return np.logaddexp(0, -y * f)
+
+    X, y = make_classification(100, 6, random_state=0)
+    assert spinney.GradientBoostingClassifier(loss=strict, **OPTIONS).fit(X, y).score(X, y) > 0.9
+
+
+def test_functional_boosting_refuses_an_objective():
+    X, y = make_regression(100, 3, noise=5, random_state=0)
+    with pytest.raises(ValueError, match=r"the function returned a pair\. Pass an object with the methods loss"):
+        spinney.FunctionalBoostingRegressor(loss=squared, n_estimators=2).fit(X, y)

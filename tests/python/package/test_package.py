@@ -49,7 +49,13 @@ def test_import_costs_under_a_fifth_of_a_second_of_processor_time_beyond_numpy()
 def test_all_is_importable_and_listed():
     for name in spinney.__all__:
         assert getattr(spinney, name) is not None
-        assert name in dir(spinney)
+    assert dir(spinney) == sorted(spinney.__all__)  # and nothing else, such as modules that it imports
+
+
+def test_all_is_in_the_api_reference():
+    page = (REPOSITORY / "docs" / "api.rst").read_text(encoding="utf-8")
+    shown = re.findall(r"^   (\w+)(?:\.\w+)?$|``spinney\.(\w+)``", page, re.MULTILINE)
+    assert {*spinney.__all__} - {"__version__"} - {name for match in shown for name in match} == set()
 
 
 def test_names_come_from_where_they_are_defined():

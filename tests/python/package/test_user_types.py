@@ -1,16 +1,23 @@
-"""Scripts of users pass mypy in strict mode, and misspelt options do not."""
+"""Scripts of users pass mypy and pyright in strict mode, and wrong options do not."""
 
+import inspect
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import spinney
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
-pytest.importorskip("mypy")
+pytest.importorskip("mypy")  # of the extra `dev`, which CI installs before its slow tests
+pytest.importorskip("pyright")
 pytestmark = pytest.mark.slow
 
+SOURCE = Path(spinney.__file__).parents[1]
 SCRIPT = """\
 import numpy as np
 import spinney
@@ -33,6 +40,7 @@ print(result.best_, spinney.SVC(kernel="rbf").fit(X, y).predict(X)[0])
 """
 WRONG = (
     'GradientBoostingClassifier(n_estimators="fifty")',
+    'GradientBoostingClassifier(loss="logloss")',
     'GradientBoostingRegressor(growth="depthwise")',
     'RandomForestClassifier(criterion="ginni")',
     'RandomForestRegressor(max_features="square root")',
@@ -42,20 +50,62 @@ WRONG = (
 )
 
 
-def mypy(folder, text):
-    (folder / "script.py").write_text(text, encoding="utf-8")
-    environment = os.environ | {"MYPYPATH": str(Path(spinney.__file__).parents[1])}
-    options = ["--strict", "--config-file=", "--follow-imports=silent", "--cache-dir", str(folder / "cache")]
+def constructors():
+    """Calls of every estimator: with its defaults passed by name, and with every string that it accepts."""
+    kinds = {name: getattr(spinney, name) for name in spinney.__all__}
+    for name, kind in kinds.items():
+        if isinstance(kind, type) and issubclass(kind, BaseEstimator) and not name.startswith("Imported"):
+            parameters = inspect.signature(kind).parameters
+            literals = [one for one in parameters.values() if isinstance(one.default, (int, float, str, type(None)))]
+            required = [one.name for one in parameters.values() if one.default is inspect.Parameter.empty]
+            assert set(required) <= {"estimators"}
+            start = f"spinney.{name}(" + ("['tree', 'linear'], " if required else "")
+            yield start + ", ".join(f"{one.name}={one.default!r}" for one in literals) + ")"
+            for parameter, constraints in kind._parameter_constraints.items():
+                options = [option for one in constraints if isinstance(one, StrOptions) for option in one.options]
+                yield from (
+                    f"{start}{parameter}={option!r})" for option in sorted(options) if parameter not in required
+                )
+
+
+def run_mypy(folder):
+    is_installed = "site-packages" in SOURCE.parts  # mypy refuses such a folder in its path
+    environment = os.environ | ({} if is_installed else {"MYPYPATH": str(SOURCE)})
+    options = ["--strict", "--config-file=", "--follow-imports=silent", "--cache-dir", str(folder.parent / "cache")]
     command = [sys.executable, "-m", "mypy", *options, "script.py"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def test_common_lines_pass_a_type_checker(tmp_path):
-    result = mypy(tmp_path, SCRIPT)
+def run_pyright(folder):
+    settings = {"typeCheckingMode": "strict", "extraPaths": [str(SOURCE)], "include": ["script.py"]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [sys.executable, "-m", "pyright", "-p", str(folder), "--pythonpath", sys.executable]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+CHECKERS = pytest.mark.parametrize("check", [run_mypy, run_pyright])
+
+
+@CHECKERS
+def test_common_lines_pass_a_type_checker(tmp_path, check):
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    result = check(tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_misspelt_options_do_not(tmp_path):
-    result = mypy(tmp_path, "import spinney\n\n" + "".join(f"spinney.{call}\n" for call in WRONG))
-    found = {line.split(":")[1] for line in result.stdout.splitlines() if ": error: Argument" in line}
-    assert found == {str(3 + k) for k in range(len(WRONG))}, result.stdout
+@CHECKERS
+def test_constructors_take_their_defaults_and_options(tmp_path, check):
+    calls = list(constructors())
+    assert len(calls) > 150
+    (tmp_path / "script.py").write_text("import spinney\n\n" + "\n".join(calls) + "\n", encoding="utf-8")
+    result = check(tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@CHECKERS
+def test_wrong_options_do_not(tmp_path, check):
+    lines = "".join(f"spinney.{call}\n" for call in WRONG)
+    (tmp_path / "script.py").write_text("import spinney\n\n" + lines, encoding="utf-8")
+    result = check(tmp_path)
+    found = re.findall(r"script\.py:(\d+).* error: ", result.stdout)
+    assert {int(line) for line in found} == set(range(3, 3 + len(WRONG))), result.stdout + result.stderr

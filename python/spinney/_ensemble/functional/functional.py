@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.evaluation import HeldOutScore
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import NUMBER_LOSSES
+from spinney._boosting.loss import NUMBER_LOSSES, CustomLoss, RegressionLossName
 from spinney._boosting.options.recipe import fixed_recipe
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema
@@ -335,7 +335,7 @@ class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
     True
     """
 
-    loss: Any = parameter(
+    loss: Literal["log_loss", "exponential"] | CustomLoss = parameter(
         StrOptions({"log_loss", "exponential"}), HasMethods(["loss", "gradient"]), callable, default="log_loss"
     )
     _is_class_target = True
@@ -391,7 +391,7 @@ class FunctionalBoostingRegressor(RegressorMixin, BaseFunctionalBoosting):
     'linear'
     """
 
-    loss: Any = parameter(
+    loss: RegressionLossName | CustomLoss = parameter(
         StrOptions(set(NUMBER_LOSSES) - {"normal"}), HasMethods(["loss", "gradient"]), callable, default="squared_error"
     )
     quantile: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.5)

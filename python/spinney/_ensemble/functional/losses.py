@@ -92,10 +92,16 @@ class GivenLoss(FunctionalLoss):
 
     def __init__(self, given: Any, of_classes: bool) -> None:
         self._own = UserLoss(given, of_classes)
+        self._is_function = not hasattr(given, "gradient")
         self.link = self._own.link
 
     def start(self, rows: LearningRows) -> Floats:
         """Return the constant of the smallest loss, by a line search from 0 or from the mean."""
+        if self._is_function and not self._own.is_formula_of(rows.target):
+            raise ValueError(
+                "Functional boosting needs the loss of each row, and the function returned a pair. Pass an object with "
+                "the methods loss(y, f) and gradient(y, f), or use GradientBoosting for (gradient, hessian)."
+            )
         weight = rows.weights()
         base = 0.0 if self.link != "identity" else float((rows.target * weight).sum() / weight.sum())
         scores = np.full((1, len(rows.target)), base)
