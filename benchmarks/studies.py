@@ -29,7 +29,7 @@ import spinney
 import spinney._evaluate.runner as budget
 import spinney._evaluate.runner as runner
 import spinney._evaluate.study.study as entry
-from spinney._evaluate.study.plan import Size, peer_candidates
+from spinney._evaluate.study.plan import peer_candidates
 
 STUDY = "study"
 TEST_SHARE = 0.3  # of the rows of a set: more than a study locks away, so that differences show
@@ -135,7 +135,7 @@ def halves(path: Path, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def contestants() -> list[str]:
     """Name the study and the libraries that are installed."""
-    return [STUDY, *(peer.name for peer in peer_candidates("regression", Size(1, 1, 1, 0), 0))]
+    return [STUDY, *(peer.name for peer in peer_candidates("regression", 0))]
 
 
 def evaluated(who: str, learn: pl.DataFrame, test: pl.DataFrame, minutes: float) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def evaluated(who: str, learn: pl.DataFrame, test: pl.DataFrame, minutes: float)
             more = {"by": found.best, "seconds_reported": found.seconds, "report": str(found).splitlines()}
         else:
             task = "regression" if is_value else "multiclass"
-            peer = next(one for one in peer_candidates(task, Size(1, 1, 1, 0), 0) if one.name == who)
+            peer = next(one for one in peer_candidates(task, 0) if one.name == who)
             model = peer.estimator.fit(X, truth(learn, is_value))
         seconds = time.monotonic() - start
         if who == STUDY:  # what the models of the board are worth, fitted without the study's test part

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,11 @@ from sklearn.base import clone
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import MemberRows, ThreadPlan, gets_codes, unset_threads
 from spinney._estimator.held_out import Fold
-from spinney._estimator.parallel import Progress, is_distributed, is_interactive, run_distributed
+from spinney._estimator.parallel import Progress, is_interactive
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error
 from spinney._model.predictions import member_predictions
 
-REFIT = 1.4  # time of a fit to all training rows, relative to a fold
-REFIT_ALL = 1.8  # time of a fit to all rows, including the test set, relative to a fold
 ProgressCall = Callable[[int, int, str, float], None]  # finished fits, all fits, current step, seconds left
 _NO_PREDICTIONS = np.empty((0, 0))
 _SILENT_SECONDS = 2.0  # before progress is shown that was not requested
@@ -29,13 +26,13 @@ _SILENT_SECONDS = 2.0  # before progress is shown that was not requested
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A model to evaluate: its name, the unfitted estimator (None for the stack), and the estimated work of a fit."""
+    """A model to evaluate: its name, the unfitted estimator (None for the stack), and the most rows to fit it to."""
 
     name: str
     estimator: EstimatorLike | None
-    work: float = 0.0
     is_baseline: bool = False
     is_peer: bool = False
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +116,29 @@ class Runner:
         self._rows = MemberRows(one.table, one.y, one.codes, one.weight, one.groups, one.time)
 
     def fit(self, candidate: Candidate, rows: Rows | None) -> Any:
-        """Fit a clone of a model to some rows; None: to all."""
+        """Fit a clone of a model to some rows, or a sample of them; None: to all."""
+        most = candidate.max_rows
+        if most is not None and most < (self.problem.n_rows if rows is None else len(rows)):
+            rows = self._sampled(np.arange(self.problem.n_rows) if rows is None else rows, most)
         return self._fit(clone(candidate.estimator), candidate.name, rows)
+
+    def fit_until(self, candidate: Candidate, budget: Budget) -> Any:
+        """Fit a clone of a model to all rows; boosting ends with the time limit, with the rounds done by then."""
+        model: Any = clone(candidate.estimator)
+        if "callbacks" not in model.get_params(deep=False):
+            return self.fit(candidate, None)
+        own = model.callbacks
+        limit = [] if own is None else [own] if callable(own) else list(own)
+        model.set_params(callbacks=[*limit, lambda _: budget.is_over()])
+        return self.fit(replace(candidate, estimator=model), None).set_params(callbacks=own)
+
+    def _sampled(self, rows: Rows, n_rows: int) -> Rows:
+        """Return a random sample of rows, with all classes."""
+        order = np.random.RandomState(len(rows)).permutation(len(rows))
+        chosen = order[:n_rows]
+        if self.problem.codes is not None:
+            chosen = np.union1d(chosen, np.unique(self.problem.codes[rows], return_index=True)[1])
+        return np.asarray(rows[np.sort(chosen)])
 
     def _fit(self, model: EstimatorLike, name: str, rows: Rows | None) -> Any:
         return self._rows.fit(model, name, rows, self._by_code(model), dict(self.fit_params))
@@ -179,70 +197,6 @@ def with_threads(template: EstimatorLike, n_jobs: int | None, threads: ThreadPla
     return model.set_params(**dict.fromkeys(names, n_jobs)) if names else model
 
 
-@dataclass(eq=False)
-class FoldRunner:
-    """Runs trials on folds, model by model, until the time limit.
-
-    Attributes
-    ----------
-    runner : Runner
-    repeats : list of lists of Fold
-        If time is short, the folds that there was time for.
-    progress : EvaluationProgress
-    """
-
-    runner: Runner
-    repeats: list[list[Fold]]
-    progress: EvaluationProgress
-
-    def repeat(self, trial: Trial, k: int, reserve: float, least: int = 0) -> bool:
-        """Run a model on the folds of a repeat; return whether it was finished in time.
-
-        Parameters
-        ----------
-        trial : Trial
-            Gets the runs, if all folds are finished.
-        k : int
-            The repeat.
-        reserve : float
-            Seconds to reserve for later work.
-        least : int, default=0
-            Folds to run even without time left; the others are then dropped for all models.
-        """
-        folds, done = self.repeats[k], list[Run]()
-        n_at_once = len(folds) if is_distributed() else 1
-        while len(done) < len(folds):
-            n = len(done)
-            ahead = self._seconds_ahead(trial, done, -(-(len(folds) - n) // n_at_once), k)
-            if n >= least and not trial.candidate.is_baseline and ahead + reserve > self.progress.budget.left:
-                if not least:
-                    return False
-                self.repeats = [folds[:n]]
-                break
-            try:
-                done += self._run(trial.candidate, folds[n : n + n_at_once])
-            except Exception as error:  # of any library; the other models continue
-                trial.failure = describe_error(error)
-                return False
-            self.progress.step(f"{trial.name}, fold {len(done)} of {len(folds)}")
-        trial.runs.append(done)
-        self.progress.budget.learn(len(done) * trial.candidate.work, sum(run.seconds for run in done))
-        return True
-
-    def _run(self, candidate: Candidate, folds: list[Fold]) -> list[Run]:
-        """Run a model on some folds; with a distributed joblib backend, on other machines."""
-        if is_distributed():
-            return run_distributed(partial(self.runner.run, candidate), folds)
-        return [self.runner.run(candidate, fold) for fold in folds]
-
-    def _seconds_ahead(self, trial: Trial, done: list[Run], n_left: int, k: int) -> float:
-        """Return the expected seconds of the rest of a repeat, and, for the first, of the final fits."""
-        one = self.progress.budget.expected(trial.candidate.work)
-        if done or trial.runs:
-            one = float(np.mean([run.seconds for run in done])) if done else trial.fold_seconds
-        return one * (n_left + (REFIT + REFIT_ALL if k == 0 else 0.0))
-
-
 class EvaluationProgress(Progress):
     """Reports the progress of an evaluation: to a function of the caller, or on standard error.
 
@@ -259,16 +213,17 @@ class EvaluationProgress(Progress):
         self._call = progress if callable(progress) else None
         shows = is_interactive() if progress is None else bool(progress) and self._call is None
         super().__init__("fits", n_fits, True, 0, int(shows), delay=_SILENT_SECONDS if progress is None else 0.0)
-        self._n_fits, self._n_done, self.budget = n_fits, 0, budget
+        self._n_fits, self._n_done, self._left, self.budget = n_fits, 0, math.inf, budget
 
-    def step(self, what: str) -> None:
-        """Report that a fit is finished or started."""
+    def step(self, what: str, left: float | None = None) -> None:
+        """Report that a fit is finished or started, and the expected seconds left; None: by the pace so far."""
         self._n_done = min(self._n_done + 1, self._n_fits)
         self.report(self._n_done)
         if self._call is not None:
-            pace = self.budget.elapsed / self._n_done
-            left = max(0.0, min(self.budget.left, pace * (self._n_fits - self._n_done)))
-            self._call(self._n_done, self._n_fits, what, left)
+            if left is None:
+                left = self.budget.elapsed / self._n_done * (self._n_fits - self._n_done)
+            self._left = max(0.0, min(self.budget.left, left, 1.1 * self._left))
+            self._call(self._n_done, self._n_fits, what, self._left)
 
     def done(self) -> None:
         """Report the end."""
@@ -277,7 +232,7 @@ class EvaluationProgress(Progress):
 
 
 class Budget:
-    """The time limit of an evaluation, and the speed of the machine relative to the estimated work.
+    """The time limit of an evaluation.
 
     It uses the monotonic clock. That clock differs between machines: a pickled budget holds the time of day, on which
     the machines must agree.
@@ -293,8 +248,6 @@ class Budget:
     def __init__(self, seconds: float | None, start: float | None = None) -> None:
         self.seconds = math.inf if seconds is None else seconds
         self._start = clock.monotonic() if start is None else start
-        self._pace = 1.0
-        self._worked = self._spent = 0.0
 
     @property
     def elapsed(self) -> float:
@@ -309,16 +262,6 @@ class Budget:
     def is_over(self) -> bool:
         """Return whether no time is left."""
         return self.left < 0
-
-    def expected(self, work: float) -> float:
-        """Return the expected seconds of some estimated work on this machine."""
-        return work * self._pace
-
-    def learn(self, work: float, seconds: float) -> None:
-        """Update the speed by the seconds that some estimated work took."""
-        self._worked, self._spent = self._worked + work, self._spent + seconds
-        if self._worked > 0.5:  # short fits are unreliable
-            self._pace = self._spent / self._worked
 
     def __reduce__(self) -> tuple[Callable[[float, float], Budget], tuple[float, float]]:
         return _budget_of, (self.seconds, clock.time() - self.elapsed)

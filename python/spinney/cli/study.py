@@ -23,7 +23,7 @@ from spinney._evaluate.compare import Comparison, compare
 from spinney._evaluate.folds import split_test
 from spinney._evaluate.runner import Candidate, ProgressCall, Runner
 from spinney._evaluate.scoring import Scorers, read_metrics
-from spinney._evaluate.study.plan import EFFORTS, Effort, Size, estimator_for, peer_candidates
+from spinney._evaluate.study.plan import EFFORTS, estimator_for, peer_candidates
 from spinney._evaluate.study.prepare import Prepared, StudyOptions, prepare
 from spinney._evaluate.study.result import Study
 from spinney.cli.failures import command_errors, fail, file_error, warnings_in_one_line
@@ -144,7 +144,7 @@ def run_demo(*, out: Path | None, **options: Any) -> None:
 
 
 _OWN = ("tree", "forest", "extra-trees", "boosting")
-_PLAIN = Effort(EFFORTS[0].boosting / 2, 100)
+_PLAIN = EFFORTS[-1]
 
 
 def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, seed: int, as_json: bool) -> None:
@@ -197,9 +197,8 @@ def _synthetic(n_rows: int, n_columns: int, seed: int) -> Prepared:
 
 
 def _models(data: Prepared, seed: int) -> list[Candidate]:
-    size = Size(data.n_rows, 1, 1, 0 if data.classes is None else len(data.classes))
     own = [Candidate(f"spinney {word}", estimator_for(word, data.task, _PLAIN, seed)) for word in _OWN]
-    return own + peer_candidates(data.task, size, seed)
+    return own + peer_candidates(data.task, seed)
 
 
 def run_compare(source: Source, options: dict[str, Any], *, plot: Path | None, as_json: bool) -> None:

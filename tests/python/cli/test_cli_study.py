@@ -214,10 +214,10 @@ def test_examples_of_the_help_run(tmp_path, monkeypatch, short_report):
 @pytest.mark.slow
 def test_models_of_other_libraries_are_fitted():
     pytest.importorskip("lightgbm")
-    from spinney._evaluate.study.plan import Size, peer_candidates
+    from spinney._evaluate.study.plan import peer_candidates
 
     X, y = load_penguins(as_frame="polars")
-    for peer in peer_candidates("multiclass", Size(344, 7, 7, 3), 0):
+    for peer in peer_candidates("multiclass", 0):
         if peer.name == "lightgbm":
             proba = peer.estimator.fit(X, y.to_numpy()).predict_proba(X)
             assert proba.shape == (344, 3)

@@ -1,7 +1,7 @@
-"""The models of a study in the order of their fits, and the estimated work of each.
+"""The models of a study, their settings, and the estimated work of each.
 
-Work is estimated from the size of the table, not measured, so that the plan of a study is the same on every machine.
-The unit is roughly a second on two cores of a Neoverse-N1.
+Work is estimated from the size of the table; the unit is roughly a second on two cores of a Neoverse-N1. It chooses the
+settings, so that they are the same on every machine; how long the work takes on this one is measured.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from spinney._data import Schema, read_table
 from spinney._data.schema import input_values
@@ -20,29 +20,39 @@ from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._engine import available_threads
 from spinney._ensemble.members import estimator_of_word
 from spinney._evaluate.runner import Candidate
+from spinney._evaluate.study.schedule import REFIT, REFIT_ALL
 
 TREE, STACK = "tree", "stack"
 LOG_BOOSTING = "log-boosting"  # boosting with a log link, for a nonnegative target
 SYMMETRIC = "symmetric-boosting"  # with the same split in a whole level of a tree
-DEFAULT_MODELS = (
-    "tree",
-    "boosting",
-    LOG_BOOSTING,
-    "forest",
-    SYMMETRIC,
-    "extra-trees",
-    "linear",
-    "adaboost",
-    "knn",
-    "svm",
-)
-CORE_MODELS = ("tree", "boosting", LOG_BOOSTING, "forest")  # fitted to tables of any size
+QUICK = "quick-boosting"  # one booster of 100 rounds
+GAINS = {  # of the default models, roughly, in the loss of the stack; tuned on no table
+    QUICK: 10.0,
+    "boosting": 10.0,
+    LOG_BOOSTING: 3.0,
+    "forest": 3.0,
+    SYMMETRIC: 3.0,
+    "extra-trees": 2.0,
+    "linear": 1.0,
+    "tree": 1.0,
+    "adaboost": 0.5,
+    "knn": 1.0,
+    "svm": 2.0,
+}
+DEFAULT_MODELS = tuple(GAINS)
+_FAMILIES = dict.fromkeys((QUICK, LOG_BOOSTING, SYMMETRIC), "boosting") | {"extra-trees": "forest"}
 PLANNED_FRACTION = 0.85  # of the time limit; the rest is for the final fits, and for slower machines
-_OPTIONAL_FRACTION = 0.45  # of the time limit, for a model beyond the core
 _PROFILING = 1e-6  # work per cell of reading and profiling a table
 _FEWEST_ROWS, _FEWEST_COLUMNS = 1000, 50  # of a sampled table
 _STUDIED_FRACTION = 2 / 3  # of the rows of a table that is too wide; the others serve to choose columns
 _ENOUGH_EFFORT = 0.5  # of boosting: more is worth less than another model in the stack
+_LEAD_FRACTION = 0.45  # of the time left, for the booster with default settings
+_LAST_FRACTION = 0.35  # of the time left, for its final fit to all rows of a sampled table
+
+
+def family_of(word: str) -> str:
+    """Return the family of a model, whose models run at the same pace."""
+    return _FAMILIES.get(word, word)
 
 
 @dataclass(frozen=True)
@@ -99,8 +109,7 @@ class Effort:
         return min(self.boosting, _ENOUGH_EFFORT)
 
 
-EFFORTS = (Effort(1.0, 300), Effort(1.0, 100), Effort(0.5, 300), Effort(0.5, 100), Effort(0.5, 50), Effort(0.0, 50))
-_WIDE = Effort(0.5, 100)  # for the number of columns of a table that is too wide
+EFFORTS = (Effort(1.0, 300), Effort(1.0, 100), Effort(0.5, 300), Effort(0.5, 100))
 
 
 def work_of(word: str, size: Size, effort: Effort) -> float:
@@ -115,6 +124,7 @@ def work_of(word: str, size: Size, effort: Effort) -> float:
     return {
         "tree": cells * (1e-6 if k == 0 else 8e-7 * (1 + k / 4)),
         "boosting": boosting,
+        QUICK: 0.1 * per_cell * (n + 1000) * (size.n_columns + 12),
         LOG_BOOSTING: boosting,
         SYMMETRIC: symmetric,
         "forest": 5e-8 * forest,
@@ -123,16 +133,17 @@ def work_of(word: str, size: Size, effort: Effort) -> float:
         "adaboost": 1e-6 * cells * (1 + k / 4),
         "knn": 3e-10 * n * n * size.n_terms + 1e-6 * cells,
         "svm": 4e-7 * n * n * (1 + size.n_terms / 100),
-    }.get(word, 3e-6 * cells * size.scores)
+    }.get(word, _PEER_WORK.get(word, 3e-6) * cells * size.scores)
 
 
 def estimator_for(word: str, task: str, effort: Effort, seed: int) -> Any:
     """Return the unfitted model of a study by its name."""
-    plain = "boosting" if word in (LOG_BOOSTING, SYMMETRIC) else word
+    plain = "boosting" if word in (QUICK, LOG_BOOSTING, SYMMETRIC) else word
     model = estimator_of_word(plain, "Regressor" if task == "regression" else "Classifier")
     settings: dict[str, dict[str, object]] = {
         "tree": {"prune": "cv"},
         "boosting": {"effort": effort.boosting},
+        QUICK: {"n_estimators": 100},
         LOG_BOOSTING: {"effort": effort.boosting, "loss": "poisson"},
         SYMMETRIC: {"effort": effort.second_boosting, "growth": "symmetric"},
         "forest": {"n_estimators": effort.n_trees},
@@ -145,15 +156,6 @@ def estimator_for(word: str, task: str, effort: Effort, seed: int) -> Any:
     return model.set_params(**{key: value for key, value in chosen.items() if key in known})
 
 
-def quicker(candidate: Candidate) -> Candidate | None:
-    """Return boosting with the least effort; None for other models."""
-    current = None if candidate.estimator is None else candidate.estimator.get_params(deep=False).get("effort")
-    if not current:
-        return None
-    model = clone(candidate.estimator).set_params(effort=0.0)
-    return replace(candidate, estimator=model, work=candidate.work / 3 ** (2 * current))
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """The plan of a study for a time limit.
@@ -161,25 +163,25 @@ class Plan:
     Attributes
     ----------
     words : list of str
-        Models, in the order of their fits.
+        Models, the first ones first.
     effort : Effort
-    n_rows, n_columns : int
-        Training rows, and columns.
+    n_columns : int
     repeats : int
-    left_out : list of str
-        Models that would exceed the time limit.
     """
 
     words: list[str]
     effort: Effort
-    n_rows: int
     n_columns: int
     repeats: int
-    left_out: list[str]
+
+    @property
+    def lead(self) -> str:
+        """The model whose time decides how many rows are studied."""
+        return "boosting" if "boosting" in self.words else self.words[0]
 
 
 def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, repeats: int | None) -> Plan:
-    """Choose models, effort, rows, columns and repeats by the estimated work.
+    """Choose models, effort, columns and repeats by the estimated work.
 
     Parameters
     ----------
@@ -196,42 +198,43 @@ def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, 
     allowed = PLANNED_FRACTION * budget - min(0.5 * budget, _PROFILING * size.n_rows * size.n_columns)
     defaults = [word for word in DEFAULT_MODELS if word != LOG_BOOSTING or size.is_nonnegative]
     wanted = defaults if words is None else list(words)
-    core = [word for word in wanted if word in CORE_MODELS or words is not None] or wanted[:1]
 
-    def work(chosen: list[str], effort: Effort, one: Size) -> float:
+    def total(chosen: list[str], effort: Effort, one: Size) -> float:
         return (n_folds + 1) * sum(work_of(word, one, effort) for word in chosen)
 
-    if work(core, EFFORTS[-1], size.of(min(size.n_rows, _FEWEST_ROWS))) > allowed:  # too wide for any number of rows
+    if total(wanted[:2], EFFORTS[-1], size.of(min(size.n_rows, _FEWEST_ROWS))) > allowed:  # too wide
         size = size.of(round(_STUDIED_FRACTION * size.n_rows))
-        while work(core, _WIDE, size) > allowed and size.n_columns > _FEWEST_COLUMNS:
+        while total(wanted[:2], EFFORTS[-1], size) > allowed and size.n_columns > _FEWEST_COLUMNS:
             size = size.of(size.n_rows, max(_FEWEST_COLUMNS, int(0.9 * size.n_columns)))
-    n_rows = size.n_rows
-
-    def total(chosen: list[str], effort: Effort, rows: int) -> float:
-        return work(chosen, effort, size.of(rows))
-
-    while total(core, EFFORTS[-1], n_rows) > allowed and n_rows > _FEWEST_ROWS:
-        n_rows = int(0.9 * n_rows)
-    affordable = {
-        one: [word for word in wanted if word in core or total([word], one, n_rows) <= _OPTIONAL_FRACTION * budget]
-        for one in EFFORTS
-    }
-    effort = next(
-        (one for one in EFFORTS if one.boosting >= _ENOUGH_EFFORT and total(affordable[one], one, n_rows) <= allowed),
-        next((one for one in EFFORTS if total(core, one, n_rows) <= 0.9 * allowed), EFFORTS[-1]),
-    )
-    chosen, left_out, spent = list[str](), list[str](), total(core, effort, n_rows)
-    for word in wanted:
-        if word not in core:
-            cost = total([word], effort, n_rows)
-            if word not in affordable[effort] or spent + cost > allowed:
-                left_out.append(word)
-                continue
-            spent += cost
-        chosen.append(word)
+    effort = next((one for one in EFFORTS if total(wanted, one, size) <= allowed), EFFORTS[-1])
     if repeats is None:
-        repeats = max(1, min(3, int(allowed / max(spent, 1e-9))))
-    return Plan(chosen, effort, n_rows, size.n_columns, repeats, left_out)
+        repeats = max(1, min(3, int(allowed / max(total(wanted, effort, size), 1e-9))))
+    return Plan(wanted, effort, size.n_columns, repeats)
+
+
+def rows_to_study(size: Size, plan: Plan, n_folds: int, pace: float, left: float) -> int:
+    """Return the training rows, all, a half, a quarter and so on, that the leading model has time for.
+
+    Parameters
+    ----------
+    size : Size
+        Size of all training rows.
+    plan : Plan
+    n_folds : int
+    pace : float
+        Measured seconds of a unit of work.
+    left : float
+        Seconds left.
+    """
+
+    def seconds(rows: float) -> float:
+        return pace * work_of(plan.lead, size.of(round(rows)), plan.effort)
+
+    n_rows, most = size.n_rows, _LEAD_FRACTION * left
+    while (n_folds + REFIT + REFIT_ALL) * seconds((1 - 1 / n_folds) * n_rows) > most and n_rows >= 2 * _FEWEST_ROWS:
+        n_rows //= 2
+        most = _LEAD_FRACTION * (left - min(_LAST_FRACTION * left, seconds(1.25 * size.n_rows)))
+    return n_rows
 
 
 # by name on the leaderboard: module, and class name without "Classifier" or "Regressor"
@@ -241,7 +244,7 @@ PEERS = {
     "xgboost": ("xgboost", "XGB"),
     "catboost": ("catboost", "CatBoost"),
 }
-_WORK = {"sklearn forest": 1.5e-5, "lightgbm": 3e-6, "xgboost": 3e-6, "catboost": 6e-5}  # per cell
+_PEER_WORK = {"sklearn forest": 1.5e-5, "lightgbm": 3e-6, "xgboost": 3e-6, "catboost": 6e-5}  # per cell
 
 
 class _Peer(BaseEstimator):
@@ -326,11 +329,11 @@ class PeerRegressor(RegressorMixin, _Peer):
         return np.asarray(self._model.predict(self._matrix(X)), dtype=np.float64).ravel()
 
 
-def peer_candidates(task: str, size: Size, seed: int) -> list[Candidate]:
+def peer_candidates(task: str, seed: int) -> list[Candidate]:
     """Return the models of the other libraries that are installed."""
     kind = PeerRegressor if task == "regression" else PeerClassifier
     return [
-        Candidate(name, kind(name, seed), _WORK[name] * size.cells * size.scores, is_peer=True)
+        Candidate(name, kind(name, seed), is_peer=True)
         for name, (module, _) in PEERS.items()
         if find_spec(module.partition(".")[0]) is not None
     ]

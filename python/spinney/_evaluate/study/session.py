@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from spinney._data.display import plural
 from spinney._estimator.estimator import Estimator
+from spinney._estimator.held_out import Fold
+from spinney._estimator.parallel import is_distributed, run_distributed
 from spinney._evaluate import runner
 from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, n_folds_of
 from spinney._evaluate.problem import BASELINE, baseline_of, read_models
-from spinney._evaluate.scoring import Scorers, read_metrics
+from spinney._evaluate.scoring import Scorers, describe_error, read_metrics
 from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import HeldOut, stacked
-from spinney._evaluate.study.plan import STACK, Plan, Size, estimator_for, make_plan, peer_candidates, quicker, work_of
+from spinney._evaluate.study.plan import (
+    GAINS,
+    STACK,
+    Plan,
+    Size,
+    estimator_for,
+    family_of,
+    make_plan,
+    peer_candidates,
+    rows_to_study,
+    work_of,
+)
 from spinney._evaluate.study.prepare import Prepared, StudyOptions
+from spinney._evaluate.study.schedule import Action, Job, Schedule
 
 _METRICS = {
     "binary": ["neg_log_loss", "roc_auc", "accuracy"],
@@ -23,6 +38,9 @@ _METRICS = {
     "regression": ["neg_root_mean_squared_error", "r2"],
 }
 _FEWEST_FOLDS = 2  # run even without time left
+_ROWS_TO_TIME = 5000  # of the first fit to a table with twice as many rows, or more
+_CLOSING = 1e-6  # seconds per row, class and model of the stack, scores and intervals
+_SPARE = 0.02  # of the time limit
 
 
 class Session:
@@ -57,7 +75,9 @@ class Session:
         self.n_folds = n_folds_of(options.cv, data)
         columns = Columns.read(data.X)
         self.plan = self._planned(columns)
-        self.data = self._sampled(self._narrowed(columns), random)
+        narrowed = self._narrowed(columns)
+        self.pace = self._measured_pace(narrowed)
+        self.data = self._sampled(narrowed, random)
         is_test = self.data.is_test
         self.train, self.test = self.data.take(np.flatnonzero(~is_test)), self.data.take(np.flatnonzero(is_test))
         repeats = draw_folds(self.train, options.cv, self.plan.repeats, random)
@@ -65,7 +85,9 @@ class Session:
         n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1
         self.progress = runner.EvaluationProgress(progress, n_fits, self.budget)
         self.runner = self.runner_of(self.train)
-        self.folds = runner.FoldRunner(self.runner, repeats, self.progress)
+        self.repeats = repeats
+        self.trials = [runner.Trial(candidate) for candidate in self.candidates]
+        self.schedule = self._scheduled()
         self.was_interrupted = False
 
     @staticmethod
@@ -87,10 +109,7 @@ class Session:
         words = None
         if self.options.models is not None:
             words = [one if isinstance(one, str) else name for name, one in read_models(self.options.models).items()]
-        plan = make_plan(self.size, self.budget.seconds, words, self.n_folds, self.options.repeats)
-        if plan.left_out:
-            self.notes.append(f"Left out, because they would exceed the time limit: {', '.join(plan.left_out)}.")
-        return plan
+        return make_plan(self.size, self.budget.seconds, words, self.n_folds, self.options.repeats)
 
     def _narrowed(self, columns: Columns) -> Prepared:
         """Choose columns of a table that is too wide for the time limit; return the remaining rows."""
@@ -107,23 +126,37 @@ class Session:
         self.size = self.size.of(round((1 - TEST_FRACTION) * len(rows)), n_columns)
         return self.whole.take(rows)
 
+    def _measured_pace(self, data: Prepared) -> float:
+        """Return the seconds of a unit of work, by a fit of the leading model to some rows; 1 for small tables."""
+        if data.n_rows < 2 * _ROWS_TO_TIME:
+            return 1.0
+        lead = self.plan.lead
+        rows = np.sort(np.random.RandomState(self.seed).permutation(data.n_rows)[: _ROWS_TO_TIME * 5 // 4])
+        is_train = np.arange(len(rows)) % 5 < 4
+        model = runner.Candidate(lead, estimator_for(lead, data.task, self.plan.effort, self.seed))
+        try:
+            run = self.runner_of(data.take(rows)).run(model, Fold(np.flatnonzero(is_train), np.flatnonzero(~is_train)))
+        except ValueError:  # such as a rare class that is in no row of the sample
+            return 1.0
+        return run.seconds / work_of(lead, self.size.of(_ROWS_TO_TIME), self.plan.effort)
+
     def _sampled(self, data: Prepared, random: np.random.RandomState) -> Prepared:
         """Sample the rows of a table that is too long for the time limit."""
-        n_rows = round(self.plan.n_rows / (1 - TEST_FRACTION))
-        if self.plan.n_rows >= 0.99 * self.size.n_rows:
+        n_train = rows_to_study(self.size, self.plan, self.n_folds, self.pace, self.budget.left)
+        if n_train >= self.size.n_rows:
             return data
+        n_rows = round(n_train / (1 - TEST_FRACTION))
         self.notes.append(
-            f"A random sample of {n_rows:,} of {data.n_rows:,} rows is used, as many as the time limit allows. Raise "
-            "minutes (--minutes) to use more rows."
+            f"Models are compared on a random sample of {n_rows:,} of {data.n_rows:,} rows, as many as the time limit "
+            "allows. Raise minutes (--minutes) to use more rows."
         )
         return data.take(np.sort(random.permutation(data.n_rows)[:n_rows]))
 
     def _candidates(self) -> list[runner.Candidate]:
         """Return the models in the order of their fits."""
-        size, effort, task = self.size.of(self.plan.n_rows), self.plan.effort, self.whole.task
+        effort, task = self.plan.effort, self.whole.task
         candidates = [runner.Candidate(BASELINE, baseline_of(task), is_baseline=True)]
         for name, one in read_models(self.plan.words if self.options.models is None else self.options.models).items():
-            word = one if isinstance(one, str) else name
             if name in (STACK, BASELINE):
                 raise ValueError(f"models holds {name!r}, which every study has. Name the models to fit without it.")
             if not isinstance(one, str) and not isinstance(one, Estimator):
@@ -136,16 +169,37 @@ class Session:
                     f"models holds {name!r}, which has no class probabilities. A study needs them: leave it out, or "
                     "use compare."
                 )
-            candidates.append(runner.Candidate(word.replace("_", "-"), model, work_of(word, size, effort)))
-        return candidates + (peer_candidates(task, size, self.seed) if self.options.peers else [])
+            candidates.append(runner.Candidate((one if isinstance(one, str) else name).replace("_", "-"), model))
+        return candidates + (peer_candidates(task, self.seed) if self.options.peers else [])
+
+    def _scheduled(self) -> Schedule:
+        """Return the schedule of the models: in the given order if the caller has named them."""
+        n_rows = int(np.mean([len(fold.train) for fold in self.repeats[0]]))
+
+        def job(trial: runner.Trial) -> Job:
+            def work(rows: int) -> float:
+                return work_of(trial.name, self.size.of(rows), self.plan.effort)
+
+            leads = trial.name == "boosting" or trial.candidate.is_peer
+            return Job(trial.name, family_of(trial.name), work, n_rows, GAINS.get(trial.name, 1.0), leads)
+
+        jobs = [job(trial) for trial in self.trials if not trial.candidate.is_baseline]
+        whole = self.whole.n_rows / self.data.n_rows
+        return Schedule(jobs, len(self.repeats[0]), self.budget.seconds, whole, self.pace)
 
     # ---- the folds ---------------------------------------------------------------------------------------------------
 
+    @property
+    def left(self) -> float:
+        """Seconds left for fits, without those for scores and the stack."""
+        closing = _CLOSING * self.train.n_rows * max(1, self.size.n_classes) * len(self.trials)
+        return self.budget.left - closing - _SPARE * self.budget.seconds
+
     def run_models(self) -> tuple[list[runner.Trial], int]:
         """Cross-validate the models; return those that are finished and their stack, and the number of repeats."""
-        trials = [runner.Trial(candidate) for candidate in self.candidates]
+        trials = self.trials
         try:
-            self._first_repeat(trials)
+            self._first_repeat()
             self._note_unfinished(trials)
             n_repeats = self._further_repeats([trial for trial in trials if trial.runs])
         except KeyboardInterrupt:
@@ -159,25 +213,72 @@ class Session:
         self._add_stack(done, n_repeats)
         return done, n_repeats
 
-    def _first_repeat(self, trials: list[runner.Trial]) -> None:
-        """Run all models on the first repeat; one without enough time is tried again with less effort."""
-        first = next((trial for trial in trials if not trial.candidate.is_baseline), trials[0])
-        for trial in trials:
-            reserve = _seconds_of_refits([one for one in trials if one.runs])
-            is_done = self.folds.repeat(trial, 0, reserve, _FEWEST_FOLDS if trial is first else 0)
-            if trial is first:
-                self._retain_folds(trials)
-            if not is_done and not trial.failure and (quick := quicker(trial.candidate)) is not None:
-                trial.candidate = quick
-                if self.folds.repeat(trial, 0, reserve):
-                    self.notes.append(f"Time was short: {trial.name} is fitted with less effort than planned.")
+    def _first_repeat(self) -> None:
+        """Run models on the first repeat, as the schedule says."""
+        schedule, by_name = self.schedule, {trial.name: trial for trial in self.trials}
+        for trial in self.trials:
+            if trial.candidate.is_baseline:
+                trial.runs = [[self.runner.run(trial.candidate, fold) for fold in self.repeats[0]]]
+        while (action := schedule.next(self.left)) is not None:
+            job, trial = action.job, by_name[action.job.name]
+            try:
+                if action.is_probe:
+                    self._time(trial, action)
+                elif runs := self._run_folds(trial.candidate, action):
+                    job.rows, trial.runs = action.rows, [runs]
+                    trial.candidate = replace(trial.candidate, max_rows=action.max_rows)
+            except Exception as error:  # of any library; the other models continue
+                trial.failure, job.has_failed = describe_error(error), True
+
+    def _time(self, trial: runner.Trial, action: Action) -> None:
+        """Time a fit to a few rows of a fold."""
+        fold, candidate = self.repeats[0][0], replace(trial.candidate, max_rows=action.rows)
+        run = self.runner.run(candidate, Fold(fold.train, fold.held_out[: action.rows // 4]))
+        self.schedule.learn(action.job, action.rows, run.seconds)
+        self._show(f"{trial.name}, timed")
+
+    def _run_folds(self, candidate: runner.Candidate, action: Action) -> list[runner.Run]:
+        """Run a model on the folds; return its runs, none if there is no time for all of them.
+
+        The first model runs on two folds at least; if there is no time for more, all models get these folds.
+        """
+        candidate = replace(candidate, max_rows=action.max_rows)
+        folds, done, is_first = self.repeats[0], list[runner.Run](), action.job is self.schedule.jobs[0]
+        n_at_once = len(folds) if is_distributed() else 1
+        while len(done) < len(folds):
+            n = len(done)
+            if n and not self.schedule.can_go_on(action, -(-(len(folds) - n) // n_at_once), self.left):
+                if not is_first:
+                    return []
+                if n >= _FEWEST_FOLDS:
+                    self._retain_folds(n)
+                    break
+            done += self._run(candidate, folds[n : n + n_at_once])
+            self.schedule.learn(action.job, action.rows, float(np.mean([run.seconds for run in done[n:]])))
+            self._show(f"{candidate.name}, fold {len(done)} of {len(folds)}")
+        return done
+
+    def _run(self, candidate: runner.Candidate, folds: list[Fold]) -> list[runner.Run]:
+        """Run a model on some folds; with a distributed joblib backend, on other machines."""
+        if is_distributed():
+            return run_distributed(partial(self.runner.run, candidate), folds)
+        return [self.runner.run(candidate, fold) for fold in folds]
+
+    def _show(self, step: str) -> None:
+        self.progress.step(step, self.schedule.ahead(self.budget.left))
 
     def _note_unfinished(self, trials: list[runner.Trial]) -> None:
-        """Add notes on the models that failed, each reason once, and on those without time."""
+        """Add notes on the models that failed, each reason once, and on those without time, or for all rows."""
         for why in dict.fromkeys(trial.failure for trial in trials if trial.failure):
             failed = [trial.name for trial in trials if trial.failure == why]
             verb = "is" if len(failed) == 1 else "are"
             self.notes.append(f"{', '.join(failed)} failed and {verb} left out. {why}")
+        fewer = [f"{one.name} {one.candidate.max_rows:,}" for one in trials if one.candidate.max_rows and one.runs]
+        if fewer:
+            self.notes.append(
+                f"Time was short: some models are fitted to fewer training rows ({', '.join(fewer)}). Raise minutes "
+                "(--minutes)."
+            )
         late = [trial.name for trial in trials if not trial.runs and not trial.failure]
         if late:
             self.notes.append(
@@ -186,29 +287,33 @@ class Session:
 
     def _further_repeats(self, done: list[runner.Trial]) -> int:
         """Run models on the other repeats; return the number of repeats that all have finished."""
-        reserve, repeats = _seconds_of_refits(done), self.folds.repeats
-        for k in range(1, len(repeats)):
+        for k in range(1, len(self.repeats)):
+            runs = list[list[runner.Run]]()
             for n, trial in enumerate(done):
-                ahead = sum(one.fold_seconds for one in done[n + 1 :]) * len(repeats[k])
-                if not self.folds.repeat(trial, k, reserve + ahead):
-                    self.notes.append(f"Time ran out after {plural(k, 'repeat')} of {len(repeats)}.")
+                ahead = sum(one.fold_seconds for one in done[n:]) * len(self.repeats[k])
+                if ahead > self.left - self.schedule.reserve:
+                    self.notes.append(f"Time ran out after {plural(k, 'repeat')} of {len(self.repeats)}.")
                     return k
-        return len(repeats)
+                runs.append(self._run(trial.candidate, self.repeats[k]))
+                self._show(f"{trial.name}, repeat {k + 1} of {len(self.repeats)}")
+            for trial, one in zip(done, runs, strict=True):
+                trial.runs.append(one)
+        return len(self.repeats)
 
-    def _retain_folds(self, trials: list[runner.Trial]) -> None:
+    def _retain_folds(self, n_folds: int) -> None:
         """Restrict all models to the folds that there was time for."""
-        n_folds = len(self.folds.repeats[0])
-        if n_folds < self.n_folds and self.whole.time is None:
+        if self.whole.time is None:
             self.notes.append(
                 f"Time was short: models are evaluated on {n_folds} of {self.n_folds} folds. Raise minutes (--minutes)."
             )
-        for trial in trials:
+        self.repeats, self.schedule.n_folds = [self.repeats[0][:n_folds]], n_folds
+        for trial in self.trials:
             trial.runs = [runs[:n_folds] for runs in trial.runs]
 
     def held_out(self, k: int) -> HeldOut:
         """Return the folds of a repeat with the targets of the training rows."""
         target = self.train.y if self.train.codes is None else self.train.codes
-        return HeldOut(self.folds.repeats[k], target, self.whole.classes, self.whole.time is not None)
+        return HeldOut(self.repeats[k], target, self.whole.classes, self.whole.time is not None)
 
     def _add_stack(self, trials: list[runner.Trial], n_repeats: int) -> None:
         """Add the stack of the finished models, fitted to their out-of-fold predictions."""
@@ -221,8 +326,3 @@ class Session:
             predictions = stacked([member.predictions(k) for member in members], self.held_out(k))
             stack.runs.append([runner.Run(fit, predict, one) for one in predictions])
         trials.append(stack)
-
-
-def _seconds_of_refits(trials: list[runner.Trial]) -> float:
-    """Return the expected seconds of the final fits of some models."""
-    return sum((runner.REFIT + runner.REFIT_ALL) * trial.fold_seconds for trial in trials)

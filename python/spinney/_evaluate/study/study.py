@@ -21,7 +21,7 @@ from spinney._ensemble.members import MeanPredictions
 from spinney._ensemble.stacking import weighted_stack
 from spinney._evaluate.folds import LARGEST_SEED
 from spinney._evaluate.problem import Models
-from spinney._evaluate.runner import REFIT, REFIT_ALL, Candidate, ProgressCall, Trial
+from spinney._evaluate.runner import Candidate, ProgressCall, Trial
 from spinney._evaluate.scoring import Scorers, Scoring, read_metrics
 from spinney._evaluate.statistics import corrected_error, paired_differences
 from spinney._evaluate.study.combine import Calibrated, calibrate, fit_stack
@@ -29,6 +29,7 @@ from spinney._evaluate.study.findings import Entry
 from spinney._evaluate.study.plan import STACK, TREE, estimator_for
 from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.schedule import REFIT, REFIT_ALL
 from spinney._evaluate.study.session import Session
 from spinney._model.predictions import Calibration, calibrated
 from spinney._names import __version__
@@ -56,16 +57,15 @@ def study(
 ) -> Study:
     """Fit several models to a table, compare them by cross-validation, and return the best.
 
-    A fifth of the rows is held out as test set. On the others a pruned tree, boosting, a forest, extra-trees, a linear
-    model, AdaBoost, k-NN, an SVM (the last four for tables that are not too large; as time allows also boosting with
-    symmetric trees and, for a nonnegative target, boosting with a log link) and a stack of them are compared by
-    cross-validation on the same folds. All are then evaluated on the test set, and the best by cross-validation is
+    A fifth of the rows is held out as test set. On the others boosting, a pruned tree, a forest, extra-trees, a linear
+    model, AdaBoost, k-NN, an SVM, boosting with symmetric trees (and, for a nonnegative target, with a log link) and a
+    stack of them are compared by cross-validation on the same folds, as time allows. All are then evaluated on the test set, and the best by cross-validation is
     fitted to all rows. `notes` list the decisions and their reasons.
 
     Identifiers, constant columns and columns that leak the target are excluded; date parts are derived; duplicate rows
-    stay in the same fold. The models and their settings follow from the size of the table and from `minutes`, not
-    from measured times, so that results are reproducible unless time runs out, which `notes` report. Of a table that is
-    too wide for the time limit, the most predictive columns are used, chosen on rows that are used for nothing else.
+    stay in the same fold. Settings follow from the size of the table and from `minutes`, so that results are
+    reproducible unless time is short; `notes` then report which models were left out or fitted to fewer rows. Of a
+    table that is too wide for the time limit, the most predictive columns are used, chosen on rows that are used for nothing else.
     Ctrl-C ends the study with the models fitted so far.
 
     Parameters
@@ -156,6 +156,7 @@ def _names(columns: Sequence[str], option: str) -> tuple[str, ...]:
 
 
 Scores = dict[str, dict[str, Floats]]  # by model, metric and fold
+_FAR_MORE = 1.3  # rows of the table, relative to the training rows: a fit to all of them is worth more than a stack
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _PEER_LIBRARIES = ("lightgbm", "xgboost", "catboost")
 
@@ -168,9 +169,10 @@ class FinalFits:
     trials: list[Trial]
     n_repeats: int
     models: dict[str, Any] = field(default_factory=dict)
+    fit_seconds: dict[str, float] = field(default_factory=dict)  # of the fits to all training rows
 
     def __post_init__(self) -> None:
-        self.folds = [fold for folds in self.session.folds.repeats[: self.n_repeats] for fold in folds]
+        self.folds = [fold for folds in self.session.repeats[: self.n_repeats] for fold in folds]
         self.test_ratio = float(np.mean([len(fold.held_out) / len(fold.train) for fold in self.folds]))
         self.out_of_fold = {trial.name: self._out_of_fold(trial) for trial in self.trials}
         self.members = [trial for trial in self.trials if trial.is_own and trial.name != STACK]
@@ -182,7 +184,7 @@ class FinalFits:
         order = self._ordered(self.trials, scores)
         self._fit_all(order, self._preferred(order, scores))
         order = [trial for trial in order if trial.name in self.models]
-        best = self._preferred(order, scores)
+        best = self._retained(self._preferred(order, scores), order, scores)
         tested = {one.name: session.runner.predict(self.models[one.name], session.test.X) for one in order}
         calibration = self._calibration(best)
         if calibration.by is not None:  # so that the saved model is the evaluated one
@@ -229,7 +231,7 @@ class FinalFits:
     def _out_of_fold(self, trial: Trial) -> Floats:
         mean = MeanPredictions(self.session.train.n_rows)
         for k in range(self.n_repeats):
-            for fold, predictions in zip(self.session.folds.repeats[k], trial.predictions(k), strict=True):
+            for fold, predictions in zip(self.session.repeats[k], trial.predictions(k), strict=True):
                 mean.add(fold.held_out, predictions)
         return mean.value
 
@@ -260,11 +262,16 @@ class FinalFits:
 
         The ranking of good models is partly chance, and their average is the more stable choice.
         """
-        own, metric = _own(order), self.session.metrics[0]
+        own = _own(order)
         stack = next((trial for trial in own if trial.name == STACK), own[0])
-        gaps = scores[own[0].name][metric] - scores[stack.name][metric]
+        return stack if self._is_near(stack, own[0], scores) else own[0]
+
+    def _is_near(self, trial: Trial, best: Trial, scores: Scores) -> bool:
+        """Return whether a model is within one standard error of the best."""
+        metric = self.session.metrics[0]
+        gaps = scores[best.name][metric] - scores[trial.name][metric]
         error = corrected_error(gaps, self.test_ratio) if len(gaps) > 1 else 0.0
-        return stack if float(gaps.mean()) <= error else own[0]
+        return float(gaps.mean()) <= error
 
     def _weights(self) -> dict[str, tuple[float, float | None]]:
         """Return weights and temperatures of the members of the stack, fitted to all out-of-fold predictions."""
@@ -290,8 +297,10 @@ class FinalFits:
                 if self._is_too_late(trial, spare):
                     late.append(trial.name)
                     continue
-                session.progress.step(f"{trial.name}, all training rows")
+                session.progress.step(f"{trial.name}, all training rows", max(0.0, session.budget.left))
+                start = clock.monotonic()
                 self.models[trial.name] = session.runner.fit(trial.candidate, None)
+                self.fit_seconds[trial.name] = clock.monotonic() - start
         except KeyboardInterrupt:
             if not self.models:
                 raise
@@ -310,6 +319,31 @@ class FinalFits:
         has_own = any(member.name in self.models for member in self.members)
         seconds = REFIT * trial.fold_seconds + spare
         return has_own and not trial.candidate.is_baseline and self.session.budget.left < seconds
+
+    def _retained(self, best: Trial, order: list[Trial], scores: Scores) -> Trial:
+        """Return the best model; of a sampled table, the best that there is time to fit to all rows.
+
+        Boosting gains most by more rows: if it is within one standard error of the best, it comes first.
+        """
+        whole, train = self.session.whole.n_rows, self.session.train.n_rows
+        if self.session.was_interrupted or whole < _FAR_MORE * train:
+            return best
+        near = [trial for trial in order if trial.name == "boosting" and self._is_near(trial, best, scores)]
+        first = [best, *near] if best.name == STACK else [*near, best]
+        for trial in [*first, *_own(order)]:
+            if self._seconds_of(self._members_of(trial)) <= self.session.budget.left:
+                if trial is not best:
+                    self.session.notes.append(
+                        f"{best.name} scores best, but there was no time to fit it to all {whole:,} rows: {trial.name} "
+                        "is the best model that could be."
+                    )
+                return trial
+        return best
+
+    def _seconds_of(self, trials: list[Trial]) -> float:
+        """Return the expected seconds of fits to all rows."""
+        ratio = self.session.whole.n_rows / self.session.train.n_rows
+        return sum(self.fit_seconds[trial.name] * (1 if trial.candidate.max_rows else ratio) for trial in trials)
 
     def _members_of(self, trial: Trial) -> list[Trial]:
         """Return the members of a stack, or the model itself."""
@@ -353,7 +387,7 @@ class FinalFits:
         """Return models fitted to all rows, including the test set; without time left, those of the training rows."""
         session, whole = self.session, self.session.whole
         as_fitted = {trial.name: self.models[trial.name] for trial in trials}
-        seconds = sum(trial.fold_seconds for trial in trials) * REFIT_ALL * whole.n_rows / session.data.n_rows
+        seconds = self._seconds_of(trials)
         names = ", ".join(as_fitted)
         if best == STACK:
             names = f"a stack of {names}" + (" alone: other members got no weight" if len(as_fitted) == 1 else "")
@@ -365,10 +399,10 @@ class FinalFits:
             return as_fitted
         runner = session.runner_of(whole)
         try:
-            fitted = {}
+            fitted = dict[str, Any]()
             for trial in trials:
-                session.progress.step(f"{trial.name}, all rows")
-                fitted[trial.name] = runner.fit(trial.candidate, None)
+                session.progress.step(f"{trial.name}, all rows", self._seconds_of(trials[len(fitted) :]))
+                fitted[trial.name] = runner.fit_until(trial.candidate, session.budget)
         except KeyboardInterrupt:
             session.notes.append(
                 f"Interrupted: the final model is fitted to the {session.train.n_rows:,} training rows."
@@ -416,7 +450,9 @@ class FinalFits:
         """Add a note on the best model and its calibration."""
         ahead = _own(order)[0]
         why = f"{best.name} is the best model."
-        if best is not ahead:
+        if best.name != STACK and best is not ahead:
+            why = f"{best.name} is the model that is saved."
+        elif best is not ahead:
             why = (
                 f"{best.name} is chosen: {ahead.name} is better by less than the standard error of the difference, and "
                 "an average of several models is more stable."

@@ -1,0 +1,160 @@
+"""What a study fits next and to how many rows, decided by the time left and the seconds of earlier fits.
+
+Pure logic: it runs nothing and reads no clock. The order is: the first job, whatever it takes; jobs that lead; then
+those with the highest expected gain per second. A job that is too slow for all rows waits, but only once one of its
+fits was timed. When no other job is left, waiting jobs get as many rows as there is time for, and more rows as long as
+time is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+REFIT = 1.4  # time of a fit to all training rows, relative to a fold
+REFIT_ALL = 1.8  # time of a fit to all rows, including the test set, relative to a fold
+PROBE_ROWS = 2000  # of a fit that is only timed
+FEWEST_ROWS = 500  # that a model is fitted to, if a fold has more
+_SHARE = 0.6  # of the time left for one model while others wait
+_LAST_SHARE = 0.95  # for a model that does not get all rows
+_STEP = 0.95  # by which the rows decrease until there is time for them
+_MOST_RESERVED = 0.4  # of the time limit, for the final fit to all rows
+
+
+@dataclass(eq=False)
+class Job:
+    """A model to cross-validate.
+
+    Attributes
+    ----------
+    name : str
+    family : str
+        Models of one family run at the same pace.
+    work : callable
+        From the number of training rows to the estimated seconds of a fit and a prediction.
+    n_rows : int
+        Training rows of a fold.
+    gain : float
+        Expected gain, relative to other models.
+    leads : bool
+        Whether it runs before others, and with fewer rows rather than later.
+    rows : int
+        Training rows of the finished cross-validation; 0: none.
+    timed : (int, float)
+        Rows and seconds of the latest fit; 0 rows: none.
+    has_failed : bool
+    """
+
+    name: str
+    family: str
+    work: Callable[[int], float]
+    n_rows: int
+    gain: float = 1.0
+    leads: bool = False
+    rows: int = 0
+    timed: tuple[int, float] = (0, 0.0)
+    has_failed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Action:
+    """A job to run on all folds, or a short fit to time it, and the number of training rows."""
+
+    job: Job
+    rows: int
+    is_probe: bool = False
+
+    @property
+    def max_rows(self) -> int | None:
+        """The number of rows; None: all."""
+        return self.rows if self.rows < self.job.n_rows else None
+
+
+@dataclass(eq=False)
+class Schedule:
+    """The jobs of a study; the first one always runs.
+
+    Attributes
+    ----------
+    jobs : list of Job
+    n_folds : int
+    seconds : float
+        The time limit.
+    whole : float
+        Rows of the table relative to those that are studied.
+    pace : float
+        Seconds of a unit of work, for families that were not timed.
+    """
+
+    jobs: list[Job]
+    n_folds: int
+    seconds: float
+    whole: float = 1.0
+    pace: float = 1.0
+    paces: dict[str, float] = field(default_factory=dict)
+
+    def learn(self, job: Job, rows: int, seconds: float) -> None:
+        """Update the pace of a job and its family by a fit."""
+        job.timed = (rows, seconds)
+        self.paces[job.family] = seconds / job.work(rows)
+
+    def expected(self, job: Job, rows: int) -> float:
+        """Return the expected seconds of a fit and a prediction."""
+        at, seconds = job.timed
+        pace = seconds / job.work(at) if at else self.paces.get(job.family, self.pace)
+        return pace * job.work(rows)
+
+    @property
+    def reserve(self) -> float:
+        """Expected seconds of the final fits of the finished jobs."""
+        folds = [self.expected(job, job.rows) for job in self.jobs if job.rows]
+        if not folds:
+            return 0.0
+        last = sum(folds)
+        if self.whole > 1:  # the stack is not fitted to all rows, but a booster is
+            lead = max(self.expected(job, job.rows) for job in self.jobs[:2] if job.rows)
+            last = max(max(folds), min(self.whole * lead, _MOST_RESERVED * self.seconds / REFIT_ALL))
+        return REFIT * sum(folds) + REFIT_ALL * last
+
+    def cost(self, job: Job, rows: int, n_folds: int | None = None) -> float:
+        """Return the expected seconds of folds, and of the final fits that the job adds."""
+        return self.expected(job, rows) * ((self.n_folds if n_folds is None else n_folds) + REFIT + REFIT_ALL)
+
+    def ahead(self, left: float) -> float:
+        """Return the expected seconds of all jobs and final fits, at most the time left."""
+        waiting = [job for job in self.jobs if not job.rows and not job.has_failed]
+        return max(0.0, min(left, self.reserve + sum(self.cost(job, job.n_rows) for job in waiting)))
+
+    def can_go_on(self, action: Action, n_folds: int, left: float) -> bool:
+        """Return whether there is time for the other folds of an action."""
+        return self.cost(action.job, action.rows, n_folds) <= left - self.reserve
+
+    def next(self, left: float) -> Action | None:
+        """Return what to run with the time left; None: nothing more."""
+        first, available = self.jobs[0], left - self.reserve
+        if not first.rows and not first.has_failed:
+            return Action(first, first.n_rows)
+        waiting = [job for job in self.jobs if job.rows < job.n_rows and not job.has_failed]
+        waiting.sort(
+            key=lambda job: (job.rows > 0, not job.leads, -job.gain / max(1e-9, self.expected(job, job.n_rows)))
+        )
+        for job in waiting:
+            if not job.rows and self.cost(job, job.n_rows) <= _SHARE * available:
+                return Action(job, job.n_rows)
+            if not job.timed[0] and job.n_rows > PROBE_ROWS and self.expected(job, PROBE_ROWS) <= available:
+                return Action(job, PROBE_ROWS, is_probe=True)
+            if job.leads and not job.rows and (rows := self._affordable(job, available)):
+                return Action(job, rows)
+        for job in waiting:
+            if rows := self._affordable(job, available):
+                return Action(job, rows)
+        return None
+
+    def _affordable(self, job: Job, available: float) -> int:
+        """Return the rows that there is time for, all or a sample; 0: too few, or not many more than before."""
+        rows, fewest = job.n_rows, max(2 * job.rows, min(FEWEST_ROWS, job.n_rows))
+        while rows >= fewest:
+            if self.cost(job, rows) <= _LAST_SHARE * available:
+                return rows
+            rows = int(_STEP * rows)
+        return 0

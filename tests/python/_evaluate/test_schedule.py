@@ -1,0 +1,129 @@
+"""The schedule of a study, on a clock that only the simulated fits advance."""
+
+from __future__ import annotations
+
+import pytest
+from spinney._evaluate.study.schedule import PROBE_ROWS, REFIT, REFIT_ALL, Job, Schedule
+
+N_FOLDS = 5
+PER_ROW = {"quick": 1, "boosting": 10, "linear": 1, "forest": 5, "svm": 0.02}  # millionths of a second; svm: squared
+
+
+def work_of(name):
+    power = 2 if name == "svm" else 1
+    return lambda rows: 1e-6 * PER_ROW[name] * (rows + 1000) ** power
+
+
+def jobs_of(n_rows):
+    family = {"quick": "boosting"}
+    return [
+        Job(name, family.get(name, name), work_of(name), n_rows, leads=name == "boosting", gain=1.0) for name in PER_ROW
+    ]
+
+
+class Machine:
+    """Runs a schedule; a fit takes its work times the slowness of its family at that time."""
+
+    def __init__(self, n_rows, seconds, slowness=lambda name, now: 1.0, failing=(), whole=1.0):
+        self.schedule = Schedule(jobs_of(n_rows), N_FOLDS, seconds, whole)
+        self.now, self.seconds, self.slowness, self.failing = 0.0, seconds, slowness, failing
+        self.actions, self.timed, self.shown = [], set(), []
+        while (action := self.schedule.next(self.left)) is not None:
+            self.actions.append((action.job.name, action.rows, action.is_probe))
+            assert len(self.actions) < 100
+            self.run(action)
+        for job in self.schedule.jobs:  # the final fits
+            if job.rows:
+                self.now += REFIT / 1.1 * self.fit(job, job.rows) + REFIT_ALL / 1.1 * self.fit(job, job.rows)
+
+    @property
+    def left(self):
+        return self.seconds - self.now
+
+    def fit(self, job, rows):
+        return job.work(rows) * self.slowness(job.name, self.now)
+
+    def run(self, action):
+        job = action.job
+        for n in range(1 if action.is_probe else N_FOLDS):
+            if n and job is not self.schedule.jobs[0] and not self.schedule.can_go_on(action, N_FOLDS - n, self.left):
+                return
+            if job.name in self.failing:
+                job.has_failed = True
+                return
+            took = self.fit(job, action.rows)
+            self.now += took
+            self.timed.add(job.name)
+            self.schedule.learn(job, action.rows, took)
+            self.shown.append(self.schedule.ahead(self.left))
+        if not action.is_probe:
+            job.rows = action.rows
+
+    @property
+    def rows(self):
+        return {job.name: job.rows for job in self.schedule.jobs}
+
+
+def test_all_models_get_all_rows_if_there_is_time():
+    found = Machine(10_000, 60)
+    assert found.actions[:2] == [("quick", 10_000, False), ("boosting", 10_000, False)]
+    assert set(found.rows.values()) == {10_000}
+    assert not any(is_probe for *_, is_probe in found.actions)
+    assert all(left <= found.seconds for left in found.shown)
+
+
+@pytest.mark.parametrize("n_rows", [50_000, 300_000, 1_000_000])
+@pytest.mark.parametrize("busy", [1.0, 3.0])
+def test_slow_tables_end_in_time_and_use_it(n_rows, busy):
+    found = Machine(n_rows, 120, lambda name, now: busy)
+    assert found.rows["quick"] == n_rows
+    assert found.now <= 1.05 * found.seconds
+    if min(found.rows.values()) < n_rows:
+        assert found.now >= 0.8 * found.seconds
+    untimed = set(PER_ROW) - found.timed
+    assert not untimed
+
+
+def test_a_model_is_left_out_only_after_it_was_timed():
+    found = Machine(300_000, 60)
+    assert ("svm", PROBE_ROWS, True) in found.actions
+    assert 0 < found.rows["svm"] < 300_000
+    fewer = {name for name, rows, is_probe in found.actions if rows < 300_000 and not is_probe}
+    assert fewer <= {"boosting", "forest", "svm"}
+
+
+def test_the_pace_is_learned_by_family():
+    """A slow forest does not make the linear model seem slow."""
+    found = Machine(100_000, 60, lambda name, now: 20.0 if name == "forest" else 1.0)
+    assert found.rows["linear"] == found.rows["boosting"] == 100_000
+    assert found.rows["forest"] < 100_000
+    assert found.now <= 1.05 * found.seconds
+
+
+@pytest.mark.parametrize("factor", [0.3, 3.0])
+def test_a_pace_that_changes_midway_is_noticed(factor):
+    found = Machine(200_000, 120, lambda name, now: 1.0 if now < 30 else factor)
+    assert found.rows["quick"] == 200_000
+    assert found.now <= 1.05 * found.seconds or factor > 1  # the fit that was running takes longer
+    assert found.now <= 1.25 * found.seconds
+
+
+def test_a_model_that_fails_is_not_tried_again():
+    found = Machine(100_000, 60, failing=("forest", "quick"))
+    assert [name for name, *_ in found.actions].count("forest") == 1
+    assert found.rows["forest"] == found.rows["quick"] == 0
+    assert found.rows["boosting"] > 0
+
+
+def test_the_final_fit_to_all_rows_of_a_sampled_table_has_time():
+    plain, sampled = Machine(20_000, 30), Machine(20_000, 30, whole=20.0)
+    lead = sampled.schedule.jobs[1]
+    assert lead.rows == 20_000
+    assert sampled.schedule.reserve >= min(20 * REFIT_ALL * lead.timed[1], 0.4 * 30)
+    assert sampled.schedule.reserve > plain.schedule.reserve
+    assert sampled.rows["svm"] < plain.rows["svm"]
+
+
+def test_without_time_the_first_model_alone_runs():
+    found = Machine(10_000, 1e-6)
+    assert [name for name, *_ in found.actions] == ["quick"]
