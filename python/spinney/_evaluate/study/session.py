@@ -214,7 +214,7 @@ class Session:
         return done, n_repeats
 
     def _first_repeat(self) -> None:
-        """Run models on the first repeat, as the schedule says."""
+        """Run models on the first repeat, in the order of the schedule."""
         schedule, by_name = self.schedule, {trial.name: trial for trial in self.trials}
         for trial in self.trials:
             if trial.candidate.is_baseline:
