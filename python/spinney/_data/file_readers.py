@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import sys
 import tempfile
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,18 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.columns import listed
+from spinney._data.csv_format import (
+    ANY_FORMAT,
+    BLOCK_BYTES,
+    DELIMITERS,
+    CsvFormat,
+    delimiter_sign,
+    detect_format,
+    open_bytes,
+)
+from spinney._data.csv_types import ColumnTypes, Kind
+from spinney._data.display import plural
 from spinney._names import MODEL_FILE_MAGIC
 
 if TYPE_CHECKING:
@@ -38,7 +49,7 @@ def is_csv(path: Path) -> bool:
 def one_column_only(path: Path, header: str, delimiter: str | None) -> str:
     """Return the error for a table with a single column, with the probable reason."""
     problem = f"'{path}' has only one column, '{header[:60]}'."
-    used = delimiter_of(path, delimiter) if is_csv(path) else ""
+    used = delimiter_sign(delimiter or ",")
     for sign in DELIMITERS:
         if sign != used and sign in header and is_csv(path):
             name = "tab" if sign == "\t" else sign
@@ -57,9 +68,7 @@ _FIRST_BYTES = {  # of binary formats: their names and suffixes
 def _refuse_bytes(path: Path, start: bytes) -> None:
     """Refuse a file whose first bytes are not text."""
     kind, suffix = _kind_of(start)
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        remedy = "It looks like UTF-16: pass --encoding utf-16."
-    elif kind:
+    if kind:
         remedy = f"It looks like {kind}: give it the suffix {suffix}."
     elif b"\0" in start:
         remedy = "Name a CSV, Parquet, Arrow or Excel file."
@@ -74,7 +83,7 @@ def _kind_of(start: bytes) -> tuple[str, str]:
 
 
 @contextmanager
-def translate_errors(path: Path, delimiter: str | None, encoding: str | None = None) -> Iterator[None]:
+def translate_errors(path: Path, format_: CsvFormat = ANY_FORMAT) -> Iterator[None]:
     """Replace errors of polars on an unreadable file by a sentence that states what to do."""
     import polars as pl
 
@@ -82,12 +91,13 @@ def translate_errors(path: Path, delimiter: str | None, encoding: str | None = N
         with open(path, "rb") as file:
             if not (start := file.read(1024)):
                 raise ValueError(f"'{path}' is empty. Name a file with a line of column names and rows.")
-        if is_csv(path) and path.suffix.lower() != ".gz" and encoding is None:
+        is_utf16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        if is_csv(path) and path.suffix.lower() != ".gz" and format_.encoding is None and not is_utf16:
             _refuse_bytes(path, start)
         yield
     except OSError as error:
         if error.errno is None:  # raised by polars, about the content
-            raise ValueError(_explain(str(error), path, delimiter)) from error
+            raise ValueError(_explain(str(error), path, format_)) from error
         error.filename = error.filename or str(path)
         raise
     except pl.exceptions.NoDataError as error:
@@ -95,17 +105,17 @@ def translate_errors(path: Path, delimiter: str | None, encoding: str | None = N
     except UnicodeError as error:
         raise ValueError(_not_text(path)) from error
     except pl.exceptions.PolarsError as error:
-        raise ValueError(_explain(str(error), path, delimiter)) from error
+        raise ValueError(_explain(str(error), path, format_)) from error
 
 
-def _explain(text: str, path: Path, delimiter: str | None) -> str:
+def _explain(text: str, path: Path, format_: CsvFormat) -> str:
     reason = text.strip().splitlines()[0].rstrip(".") if text.strip() else "unknown error"
     if is_parquet(path):
         return f"Cannot read '{path}' as Parquet: {reason}. Check that it is a complete Parquet file."
     if not is_csv(path):
         return f"Cannot read '{path}': {reason}. Check that the file is complete and has the right suffix."
     if "more fields than" in reason:
-        return _ragged(path, delimiter)
+        return _ragged(path, format_)
     if "utf-8" in reason.lower() or "utf8" in reason.lower():
         return _not_text(path)
     return (
@@ -127,42 +137,31 @@ def _not_text(path: Path) -> str:
     return f"Cannot read '{path}': it is not UTF-8 text{where}. Name its encoding, such as --encoding latin-1."
 
 
-def _ragged(path: Path, delimiter: str | None) -> str:
+def _ragged(path: Path, format_: CsvFormat) -> str:
     """Return the error for a CSV file with too many cells in a line, with the line if it can be found."""
-    with suppress(OSError, UnicodeDecodeError, csv.Error), open_bytes(path) as file:
-        lines = csv.reader((line.decode() for line in file), delimiter=delimiter_of(path, delimiter))
-        n_columns = len(next(lines))
-        for cells in lines:
+    with suppress(OSError, ValueError, csv.Error):
+        n_columns = 0
+        for line, cells in _records(path, format_):
+            n_columns = n_columns or len(cells)
             if len(cells) > n_columns:
                 return (
-                    f"Cannot read '{path}' as CSV: line {lines.line_num} has {len(cells)} cells, and the first line "
+                    f"Cannot read '{path}' as CSV: line {line} has {len(cells)} cells, and the first line "
                     f"names {n_columns} columns. Correct that line; text that holds the delimiter needs quotes."
                 )
     return f"Cannot read '{path}' as CSV: a line has more cells than the first line names columns. Correct it."
 
 
-# Text of missing values, in addition to empty cells.
-MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL"]
-BLOCK_BYTES = 4 << 20
-DELIMITERS = ";\t|,"
-_DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+def _records(path: Path, format_: CsvFormat) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the last line and the cells of each record of a CSV file."""
+    sign = detect_format(path, format_)[0].sign
+    with open_decoded(path, format_.encoding) as file:
+        lines = csv.reader((line.decode() for line in file), delimiter=sign)
+        for cells in lines:
+            yield lines.line_num, cells
+
+
 _NEWLINE, _QUOTE = 10, 34
 Records = tuple[bytes, NDArray[np.intp], NDArray[np.float64]]  # text, end of each record, random number of each
-
-
-def delimiter_of(path: Path, delimiter: str | None) -> str:
-    """Return the requested delimiter, or the default of the suffix."""
-    if delimiter is None:
-        return "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
-    sign = _DELIMITER_NAMES.get(delimiter.lower(), delimiter)
-    if len(sign.encode()) != 1:
-        raise ValueError(f"--delimiter must be one character, or 'tab', not '{delimiter}'.")
-    return sign
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file, compressed by gzip or not."""
-    return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
 def record_blocks(file: IO[bytes], block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, bytes]]:
@@ -255,26 +254,26 @@ def _below(records: Records, limit: float) -> Records:
 STANDARD_INPUT = Path("-")
 MAX_BYTES = 256 << 20  # of a table that is read completely: text, or eight bytes per cell
 _BYTES_PER_CELL = 8
-_CELLS_FOR_TYPES, _MIN_ROWS_FOR_TYPES = 1_000_000, 200  # from which the types of text columns are inferred
 _SCATTER = 2654435761  # near 2**32 divided by the golden ratio: its multiples are spread evenly
 
 
 @dataclass(frozen=True, eq=False)
 class ReadTable:
-    """A table from a file, notes about it, and when reading began, by the monotonic clock."""
+    """A table from a file, notes about it, when reading began (monotonic clock), and how a CSV file is written."""
 
     frame: pl.DataFrame
     notes: list[str] = field(default_factory=list)
     since: float = field(default_factory=clock.monotonic)
+    format: CsvFormat | None = None
 
 
 def read_file(
     path: Path,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    format_: CsvFormat = ANY_FORMAT,
     *,
     max_bytes: int | None = None,
     seed: int = 0,
+    kinds: Mapping[str, Kind] | None = None,
 ) -> ReadTable:
     """Read a table of at least two columns and one row.
 
@@ -282,14 +281,14 @@ def read_file(
     ----------
     path : Path
         CSV (also compressed by gzip), Parquet, Arrow or Excel, by its suffix; ``-`` is standard input.
-    delimiter : str, optional
-        Separator of the columns of a CSV file.
-    encoding : str, optional
-        Encoding of a CSV file that is not UTF-8.
+    format_ : CsvFormat
+        How a CSV file is written, as far as it is known; the rest is detected, and noted where it is unusual.
     max_bytes : int, optional
         Rows of larger tables are drawn at random. None: all rows.
     seed : int
         Seed of this draw.
+    kinds : mapping of str to {"text", "number", "date"}, optional
+        Types of columns of a CSV file that are known; the others are inferred.
 
     Raises
     ------
@@ -302,10 +301,11 @@ def read_file(
     since = clock.monotonic()
     with on_disk(path) as file:
         _refuse_model(file)
-        with translate_errors(file, delimiter, encoding):
-            table = _read(file, delimiter, encoding, max_bytes, seed)
+        with translate_errors(file, format_):
+            table = _read(file, format_, max_bytes, seed, kinds or {})
     if table.frame.width == 1:
-        raise ValueError(one_column_only(path, table.frame.columns[0], delimiter))
+        used = format_ if table.format is None else table.format
+        raise ValueError(one_column_only(path, table.frame.columns[0], used.delimiter))
     if table.frame.height == 0:
         raise ValueError(f"'{path}' has no rows. Pass a table with rows to learn from.")
     return replace(table, since=since)
@@ -344,7 +344,7 @@ def _refuse_model(path: Path) -> None:
             raise ValueError(f"Cannot read '{path}': it is a model and not a table. Name a CSV or Parquet file.")
 
 
-def _read(path: Path, delimiter: str | None, encoding: str | None, max_bytes: int | None, seed: int) -> ReadTable:
+def _read(path: Path, format_: CsvFormat, max_bytes: int | None, seed: int, kinds: Mapping[str, Kind]) -> ReadTable:
     import polars as pl
 
     if is_parquet(path):
@@ -353,13 +353,54 @@ def _read(path: Path, delimiter: str | None, encoding: str | None, max_bytes: in
         return ReadTable(_read_excel(path))
     if not is_csv(path):
         return _sample_rows(pl.scan_ipc(path), max_bytes, seed)
-    size = path.stat().st_size
+    format_, found = detect_format(path, format_)
+    size, notes, source = path.stat().st_size, list[str](), cast(Any, path)
     compressed = path.suffix.lower() == ".gz"
-    if encoding is None and (max_bytes is None or (size <= max_bytes and not compressed)):
-        return ReadTable(_parse(path, path, delimiter))
-    with open_decoded(path, encoding) as file:
-        text, n_rows, n_all = sample_records(file, sys.maxsize if max_bytes is None else max_bytes, seed)
-    return ReadTable(_parse(text, path, delimiter), _sampling_notes(n_rows, n_all))
+    if format_.encoding is not None or (max_bytes is not None and (size > max_bytes or compressed)):
+        with open_decoded(path, format_.encoding) as file:
+            source, n_rows, n_all = sample_records(file, sys.maxsize if max_bytes is None else max_bytes, seed)
+        notes = _sampling_notes(n_rows, n_all)
+    texts = read_texts(source, format_)
+    types = ColumnTypes(format_, kinds)
+    frame = types.read(texts)
+    found += [*_layout_notes(path, format_, texts), *types.notes]
+    return ReadTable(frame, notes + reading_notes(path, found), format=types.format)
+
+
+def reading_notes(path: Path, found: list[str]) -> list[str]:
+    """Return one sentence on what was found in a CSV file."""
+    return [f"Reading '{path.name}': {'; '.join(found)}."] if found else []
+
+
+def read_texts(source: Path | bytes, format_: CsvFormat) -> pl.DataFrame:
+    """Read all columns of a CSV file, or of its text, as text; missing values are null."""
+    import polars as pl
+
+    return pl.read_csv(source, separator=format_.sign, null_values=format_.null_values, infer_schema=False, glob=False)
+
+
+def _layout_notes(path: Path, format_: CsvFormat, texts: pl.DataFrame) -> list[str]:
+    """Return notes on columns with the same name, and on records with too few cells."""
+    notes = []
+    if repeated := [name for name in texts.columns if "_duplicated_" in name]:
+        notes.append(f"columns of the same name renamed to {listed(repeated, 3)}")
+    if texts[:, -1].null_count() and (short := _short_records(path, format_, texts.width)):
+        notes.append(f"the last cells missing in {plural(len(short), 'row')}, first in line {short[0]}")
+    return notes
+
+
+def _short_records(path: Path, format_: CsvFormat, n_columns: int) -> list[int]:
+    """Return the lines of records with fewer cells than columns, of which those that lack are read as missing."""
+    n_lines = n_signs = 0
+    with open_decoded(path, format_.encoding) as file:
+        quoted, end = False, b""
+        while not quoted and (block := file.read(BLOCK_BYTES)):
+            n_lines, n_signs = n_lines + block.count(b"\n"), n_signs + block.count(format_.sign.encode())
+            quoted, end = b'"' in block, block[-1:]
+    n_lines += end != b"\n"
+    if not quoted and n_signs == n_lines * (n_columns - 1):
+        return []
+    return [line for line, cells in _records(path, format_) if len(cells) < n_columns]
 
 
 @contextmanager
@@ -370,28 +411,6 @@ def open_decoded(path: Path, encoding: str | None) -> Iterator[IO[bytes]]:
             yield file if encoding is None else cast(IO[bytes], codecs.EncodedFile(file, "utf-8", encoding))
         except LookupError as error:
             raise ValueError(f"--encoding: there is no encoding '{encoding}'. Try latin-1 or utf-16.") from error
-
-
-def _parse(source: Any, path: Path, delimiter: str | None) -> pl.DataFrame:
-    """Parse CSV; column types are inferred from the first rows and, if others differ, from all, which is slow."""
-    import polars as pl
-
-    sign = delimiter_of(path, delimiter)
-    options: dict[str, Any] = {"separator": sign, "null_values": MISSING, "glob": False, "try_parse_dates": True}
-    with open_bytes(path) as file:
-        n_columns = 1 + file.readline(BLOCK_BYTES).count(sign.encode())
-    n_first = max(_MIN_ROWS_FOR_TYPES, _CELLS_FOR_TYPES // n_columns)
-    with suppress(pl.exceptions.PolarsError):  # another row has values of another type
-        frame = pl.read_csv(source, infer_schema_length=n_first, **options)
-        if not any(_begins_after(column, n_first) for column in frame):
-            return frame
-    return pl.read_csv(source, infer_schema_length=None, **options)
-
-
-def _begins_after(column: pl.Series, n_first: int) -> bool:
-    """Return whether a column is missing in the first rows, but not in all."""
-    n_first = min(len(column), n_first)
-    return column.null_count() < len(column) and column.head(n_first).null_count() == n_first
 
 
 def _read_excel(path: Path) -> pl.DataFrame:

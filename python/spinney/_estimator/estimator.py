@@ -14,10 +14,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._data.csv_format import CsvFormat
 from spinney._estimator.docstrings import EstimatorDocstring
 from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
 from spinney._model.file.container import (
     Target,
+    csv_format_of,
     field,
     from_bytes,
     label_of,
@@ -25,6 +27,7 @@ from spinney._model.file.container import (
     read_file,
     refuse,
     to_bytes,
+    with_csv_format,
     write_file,
 )
 from spinney._model.file.values import parameters_from_json, parameters_to_json
@@ -51,6 +54,7 @@ class Estimator(BaseEstimator):
         dict[str, str]
     ] = {}  # what to do instead, for parameters and arguments of other libraries
     _other_names: ClassVar[dict[str, tuple[str, ...]]] = {}  # names of scikit-learn, and the parameters they stand for
+    _csv_format: CsvFormat | None = None  # how the CSV file of the training table was read
 
     # ---- parameters ------------------------------------------------------------------------------------------
 
@@ -165,7 +169,8 @@ class Estimator(BaseEstimator):
             raise TypeError(
                 f"{type(self).__name__} is not an estimator of spinney and cannot be loaded again. Pickle it."
             )
-        return to_bytes(*self._file_parts())
+        header, trees = self._file_parts()
+        return to_bytes(with_csv_format(header, self._csv_format), trees)
 
     def save(self, file: Target) -> None:
         """Save the fitted model to a file for `spinney.load`, and for `spinney.load_predictor` if it predicts a target.
@@ -459,4 +464,7 @@ def load(file: Target) -> Any:
     data = read_file(file)
     with model_file_errors(label_of(file)):
         header, model_file = from_bytes(data)
-        return class_named(header, Estimator)._from_file(header, model_file)
+        model = class_named(header, Estimator)._from_file(header, model_file)
+        if (format_ := csv_format_of(header)) is not None:
+            model._csv_format = format_
+        return model

@@ -12,6 +12,7 @@ import rich  # noqa: F401  (imported here, so that a missing extra is reported a
 from spinney.cli.options import DECLARED, LOSSES_ALONE, command, option_of, spinney
 
 if TYPE_CHECKING:
+    from spinney._data.csv_format import CsvFormat
     from spinney.cli.fit_table import Source
 
 __all__ = ["spinney"]
@@ -59,8 +60,18 @@ def _source(table: Path, target: str | None, options: dict[str, Any], names: tup
     from spinney.cli.fit_table import Source
     from spinney.cli.tables import require_target
 
-    columns = {name: options.pop(name) for name in ("delimiter", "encoding", *names)}
-    return Source(table, require_target(target, table, columns["delimiter"]), **columns)
+    format_ = _csv_format(options)
+    columns = {name: options.pop(name) for name in names}
+    return Source(table, require_target(target, table, format_), format_, **columns)
+
+
+def _csv_format(options: dict[str, Any]) -> CsvFormat:
+    """Remove the options that say how a CSV file is written, and return them."""
+    from spinney._data.csv_format import CsvFormat
+
+    missing = tuple(options.pop("missing")) or None
+    chosen = {name: options.pop(name) for name in ("delimiter", "decimal", "encoding", "day_first")}
+    return CsvFormat(**chosen, missing=missing)
 
 
 @command
@@ -130,13 +141,11 @@ def predict(model: Path, **options: Any) -> None:
     """
     from spinney.cli.predict import run_predict
 
-    run_predict(model, **options)
+    run_predict(model, format_=_csv_format(options), **options)
 
 
 @command
-def explain(
-    model: Path, table: Path, encoding: str | None, delimiter: str | None, as_json: bool, **request: Any
-) -> None:
+def explain(model: Path, table: Path, as_json: bool, **request: Any) -> None:
     r"""Explain a saved MODEL on TABLE: permutation importance, partial dependence, or SHAP values of a row.
 
     \b
@@ -151,7 +160,8 @@ def explain(
         raise click.UsageError("--want requires --row.")
     from spinney.cli.use import ExplainRequest, run_explain
 
-    run_explain(model, table, ExplainRequest(**request), delimiter=delimiter, encoding=encoding, as_json=as_json)
+    format_ = _csv_format(request)
+    run_explain(model, table, ExplainRequest(**request), format_=format_, as_json=as_json)
 
 
 @command

@@ -123,6 +123,8 @@ def run_fit(source: Source, options: FitOptions) -> None:
         if options.kind == "forest":
             model.set_params(oob_score=True)
         model.fit(table.X, table.y, table.weight, **table.fit_params)
+        if table.format is not None:
+            model._csv_format = table.format
         if options.out is not None:
             model.save(options.out)
     _report(source, options, table, model, scores)

@@ -14,8 +14,9 @@ import click
 import numpy as np
 
 from spinney._data.arguments import read_size
+from spinney._data.csv_format import ANY_FORMAT, CsvFormat
 from spinney._data.display import nearest_name
-from spinney._data.file_readers import STANDARD_INPUT, is_parquet, translate_errors
+from spinney._data.file_readers import STANDARD_INPUT, is_csv, is_parquet, translate_errors
 from spinney._data.types import Floats
 from spinney._evaluate.problem import Array, read_target
 from spinney.cli.failures import command_errors, fail
@@ -44,6 +45,8 @@ class FitTable:
     n_without_target : int
         Rows excluded because they have no target.
     weight, offset, groups, time : ndarray of shape (n_rows,), or None
+    format : CsvFormat, optional
+        How a CSV file was read.
     """
 
     X: Any
@@ -56,6 +59,7 @@ class FitTable:
     offset: Floats | None = None
     groups: Array | None = None
     time: Array | None = None
+    format: CsvFormat | None = None
 
     @property
     def n_rows(self) -> int:
@@ -71,7 +75,8 @@ class FitTable:
 
 def read_fit_table(source: Source) -> FitTable:
     """Read a table and separate its features, target and other columns."""
-    frame = read_whole(source.path, source.delimiter, source.encoding)
+    read = read_whole(source.path, source.format)
+    frame = read.frame
     columns = source.columns(frame.columns)
     task, why, is_known = decide(frame[source.target], source.task)
     rows = frame.filter(is_known)
@@ -85,7 +90,7 @@ def read_fit_table(source: Source) -> FitTable:
     if source.event is not None:
         y = np.where(_events(rows[source.event]), y, -y.astype(float))
     n_without = frame.height - rows.height
-    return FitTable(X, y, task, why, X.columns, n_without, weight, offset, groups, time)
+    return FitTable(X, y, task, why, X.columns, n_without, weight, offset, groups, time, read.format)
 
 
 def decide(target: pl.Series, task: str) -> tuple[str, str, Array]:
@@ -137,8 +142,7 @@ class Source:
 
     path: Path
     target: str
-    delimiter: str | None = None
-    encoding: str | None = None
+    format: CsvFormat = ANY_FORMAT
     task: str = "auto"
     drop: tuple[str, ...] = ()
     date_parts: tuple[str, ...] = ()
@@ -181,6 +185,7 @@ class Source:
 
 
 _BYTES_PER_CELL = 8
+_BYTES_OF_TEXT = 4  # of memory per byte of a CSV file
 MOST_ROUNDS = 500  # by default
 MOST_BINS = 255
 
@@ -203,6 +208,12 @@ def large_rows(path: Path, allowed: int) -> tuple[pl.LazyFrame, str] | None:
     """Return the rows of a table to read out of core, and the reason; None for a table that fits in memory."""
     import polars as pl
 
+    if path.is_file() and is_csv(path) and (n_bytes := _BYTES_OF_TEXT * path.stat().st_size) > allowed:
+        raise fail(
+            f"'{path}' takes about {_size_text(n_bytes)} of memory, and the limit is {_size_text(allowed)}. Convert it "
+            "to Parquet, which boosting, forests and trees read out of core: in Python, "
+            f"polars.scan_csv({str(path)!r}).sink_parquet({str(path.with_suffix('.parquet'))!r}). Or raise --memory."
+        )
     is_pattern = path.is_dir() or (has_magic(str(path)) and not path.exists())
     if not is_pattern and not (path.is_file() and is_parquet(path)):
         return None
@@ -240,7 +251,7 @@ def _rows_of(files: list[Path]) -> pl.LazyFrame:
 
     schemas: list[pl.Schema] = []
     for file in files:
-        with command_errors(), translate_errors(file, None):
+        with command_errors(), translate_errors(file):
             schemas.append(pl.scan_parquet(file, glob=False).collect_schema())
     names = schemas[0].names()
     for file, schema in zip(files, schemas, strict=True):
@@ -281,7 +292,7 @@ def naming_unreadable_file(files: list[Path]) -> Iterator[None]:
         yield
     except pl.exceptions.PolarsError as error:
         for file in files:
-            with command_errors(), translate_errors(file, None):
+            with command_errors(), translate_errors(file):
                 pl.read_parquet(file, glob=False)
         raise fail(f"Cannot read the rows: {error}. Check that all files are complete.") from error
 

@@ -195,7 +195,10 @@ def _parameter(name: str, declared: dict[str, Any]) -> click.Parameter:
     choices = ", ".join(kind.choices) if isinstance(kind, click.Choice) else ""
     lists = {"choices": choices, "numbers": ", ".join(_NUMBER_LOSSES), "classes": ", ".join(_CLASS_LOSSES)}
     settings |= {"help": declared["help"].format(**lists), "callback": _CALLBACKS.get(name)}
-    return click.Option([option_of(name, declared), name], type=kind, show_default="default" in declared, **settings)
+    option = option_of(name, declared)
+    if "/" in option:  # a flag with its opposite: None without either
+        settings |= {"default": None, "type": bool}
+    return click.Option([option, name], **{"type": kind, "show_default": "default" in declared} | settings)
 
 
 def command(handler: Callable[..., None]) -> click.Command:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from numpy.typing import NDArray
 
 from spinney._data import Schema
+from spinney._data.csv_format import ANY_FORMAT, CsvFormat
+from spinney._data.csv_types import Kind
 from spinney._data.display import nearest_name
 from spinney._data.feature import Feature
 from spinney._data.file_readers import is_parquet, one_column_only
@@ -30,6 +32,7 @@ class LoadedPredictor(Protocol):
     classes_: Any
     n_outputs_: int
     takes_offset: bool
+    _csv_format: CsvFormat | None
 
     def predict(self, X: TableLike, **params: Floats) -> NDArray[Any]:
         """Return labels or numbers."""
@@ -48,8 +51,7 @@ def run_predict(
     out: Path | None,
     proba: bool,
     offset: str | None,
-    delimiter: str | None,
-    encoding: str | None = None,
+    format_: CsvFormat = ANY_FORMAT,
 ) -> None:
     """Predict each row of a table and write the predictions in row order."""
     check_writable(out)
@@ -64,8 +66,8 @@ def run_predict(
             f"--offset supports regression and two classes, but '{model_path}' has {n_classes} classes. Leave it out, "
             "or predict from Python."
         )
-    with command_errors(), in_batches(table, encoding) as file:
-        predictions = predicted(model, model_path, file, proba=proba, offset=offset, delimiter=delimiter)
+    with command_errors(), in_batches(table, format_.remembering(model._csv_format)) as (file, found):
+        predictions = predicted(model, model_path, file, found, proba=proba, offset=offset)
         if out is None:
             _write_csv(predictions, sys.stdout.buffer)
             return
@@ -78,18 +80,18 @@ def run_predict(
 
 
 def predicted(
-    model: LoadedPredictor, model_path: Path, table: Path, *, proba: bool, offset: str | None, delimiter: str | None
+    model: LoadedPredictor, model_path: Path, table: Path, format_: CsvFormat, *, proba: bool, offset: str | None
 ) -> Iterator[pl.DataFrame]:
     """Yield a frame of predictions per batch."""
-    import polars as pl
-
     features = model.schema.features
-    names = matched_columns(model.schema, model_path, table, offset, delimiter)
-    parts = derived_parts(model.schema, column_names(table, delimiter))
-    types = {name: _csv_type(feature) for name, feature in zip(names, features, strict=True) if name not in parts}
+    names = matched_columns(model.schema, model_path, table, offset, format_)
+    parts = derived_parts(model.schema, column_names(table, format_))
+    kinds = {name: kind_in_csv(feature) for name, feature in zip(names, features, strict=True) if name not in parts}
+    if offset is not None:
+        kinds[offset] = "number"
     flags = [] if is_parquet(table) else [n for n, f in zip(names, features, strict=True) if f.kind == "boolean"]
     n_rows = 0
-    for batch in batches(table, types if offset is None else {offset: pl.Float64} | types, delimiter):
+    for batch in batches(table, kinds, format_):
         if batch.height == 0:
             continue
         if flags:
@@ -104,11 +106,9 @@ def predicted(
         raise fail(f"'{table}' has no rows, so there is nothing to predict.")
 
 
-def matched_columns(
-    schema: Schema, model_path: Path, table: Path, offset: str | None, delimiter: str | None
-) -> list[str]:
+def matched_columns(schema: Schema, model_path: Path, table: Path, offset: str | None, format_: CsvFormat) -> list[str]:
     """Return the columns of the table that the model uses: by name, or by position if it was fitted without names."""
-    present = column_names(table, delimiter)
+    present = column_names(table, format_)
     if offset is not None and offset not in present:
         raise fail(f"--offset: '{table}' has no column '{offset}'. {nearest_name(offset, present)}")
     if not schema.has_names:
@@ -123,7 +123,7 @@ def matched_columns(
     if not absent:
         return list(schema.names)
     if len(present) == 1 and schema.n_features > 1:
-        raise fail(one_column_only(table, present[0], delimiter))
+        raise fail(one_column_only(table, present[0], format_.delimiter))
     listed = ", ".join(f"'{name}'" for name in absent[:8]) + (", …" if len(absent) > 8 else "")
     word = "column" if len(absent) == 1 else "columns"
     hint = nearest_name(absent[0], present) if len(absent) == 1 else "Add or rename them."
@@ -161,13 +161,11 @@ def with_parts(batch: pl.DataFrame, schema: Schema, parts: dict[str, tuple[int, 
     return batch.with_columns(columns)
 
 
-def _csv_type(feature: Feature) -> type[pl.DataType]:
-    """Return the type of a column in a CSV file: that of the training table, whatever the first rows hold."""
-    import polars as pl
-
-    if feature.empty or feature.kind == "boolean" or feature.holds_text or feature.clock:
-        return pl.String
-    return pl.Float64
+def kind_in_csv(feature: Feature) -> Kind:
+    """Return the kind of a column in a CSV file: that of the training table, whatever the rows hold."""
+    if feature.clock:
+        return "date"
+    return "text" if feature.empty or feature.kind == "boolean" or feature.holds_text else "number"
 
 
 def truth_values(column: pl.Series, table: Path) -> pl.Series:

@@ -41,7 +41,7 @@ def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_j
     folder = Path(f"{source.stem}-study") if out is None else out
     check_folder(folder)
     with command_errors(), warnings_in_one_line():
-        read = read_file(source.path, source.delimiter, source.encoding, max_bytes=MAX_BYTES)
+        read = read_file(source.path, source.format, max_bytes=MAX_BYTES)
         study = make_study(read, source.target, options)
         study.command = command_of(source, options)
         files = save_study(study, folder)
@@ -69,7 +69,7 @@ def command_of(source: Source, options: dict[str, Any]) -> str:
 
     defaults = {"minutes": 2.0, "cv": 5, "random_state": 0, "task": "auto"}
     chosen = {name: value for name, value in options.items() if value != defaults.get(name)}
-    chosen |= {"delimiter": source.delimiter, "encoding": source.encoding}
+    chosen |= source.format.options
     return command_line(str(source.path), source.target, chosen)
 
 
@@ -181,7 +181,7 @@ def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, se
 
 
 def _read(source: Source) -> Prepared:
-    read = read_file(source.path, source.delimiter, source.encoding, max_bytes=MAX_BYTES)
+    read = read_file(source.path, source.format, max_bytes=MAX_BYTES)
     return prepare(read.frame, source.target, StudyOptions(task=source.task), 0)
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from spinney._data.csv_format import BLOCK_BYTES, CsvFormat, detect_format, open_bytes
+from spinney._data.csv_types import ColumnTypes, Kind
 from spinney._data.file_readers import (
-    MISSING,
-    delimiter_of,
     is_csv,
     is_parquet,
     on_disk,
-    open_bytes,
     open_decoded,
     read_file,
+    read_texts,
+    reading_notes,
     record_blocks,
     translate_errors,
 )
@@ -30,36 +32,46 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from spinney._data.file_readers import ReadTable
+
 BATCH_ROWS = 50_000
-BLOCK_BYTES = 4 << 20
 
 
-def read_whole(path: Path, delimiter: str | None, encoding: str | None = None) -> pl.DataFrame:
-    """Read a table of at least two columns and one row; ``-`` is standard input."""
+def read_whole(path: Path, format_: CsvFormat, kinds: Mapping[str, Kind] | None = None) -> ReadTable:
+    """Read a table of at least two columns and one row, and print what was found; ``-`` is standard input."""
     with command_errors():
-        return read_file(path, delimiter, encoding).frame
+        table = read_file(path, format_, kinds=kinds)
+    print_notes(table.notes)
+    return table
 
 
-def column_names(path: Path, delimiter: str | None) -> list[str]:
+def print_notes(notes: list[str]) -> None:
+    """Print notes on the reading of a file to standard error, one line each."""
+    for note in notes:
+        click.echo(note, err=True)
+
+
+def column_names(path: Path, format_: CsvFormat) -> list[str]:
     """Return the names of a table's columns, reading no more than needed."""
     import polars as pl
 
-    with command_errors(), translate_errors(path, delimiter):
+    with command_errors(), translate_errors(path, format_):
         if is_parquet(path):
             return list(pl.read_parquet_schema(path))
-        with open_bytes(path) as file:
+        found = detect_format(path, format_)[0]
+        with open_decoded(path, found.encoding) as file:
             header = next(record_blocks(file, BLOCK_BYTES))[0]
-        return pl.read_csv(header, separator=delimiter_of(path, delimiter), infer_schema=False).columns
+        return read_texts(header, found).columns
 
 
-def require_target(target: str | None, path: Path, delimiter: str | None) -> str:
+def require_target(target: str | None, path: Path, format_: CsvFormat) -> str:
     """Return the target; without one, raise an error that lists the columns."""
     if target is not None:
         return target
     names: list[str] = []
     if path.is_file() and (is_csv(path) or is_parquet(path)):
         with suppress(click.ClickException):
-            names = column_names(path, delimiter)
+            names = column_names(path, format_)
     if not names:
         raise click.UsageError("Name the column to predict: --target COL.")
     listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
@@ -67,20 +79,24 @@ def require_target(target: str | None, path: Path, delimiter: str | None) -> str
 
 
 @contextmanager
-def in_batches(path: Path, encoding: str | None) -> Iterator[Path]:
-    """Yield a table as a UTF-8 CSV or Parquet file; other formats are converted to a temporary file."""
+def in_batches(path: Path, format_: CsvFormat) -> Iterator[tuple[Path, CsvFormat]]:
+    """Yield a table as a UTF-8 CSV or Parquet file, and its format; others are converted to a temporary file."""
     import tempfile
 
     with on_disk(path) as file:
-        if is_parquet(file) or (is_csv(file) and encoding is None):
-            yield file
+        if is_csv(file):
+            with translate_errors(file, format_):
+                format_, found = detect_format(file, format_)
+            print_notes(reading_notes(file, found))
+        if is_parquet(file) or (is_csv(file) and format_.encoding is None):
+            yield file, format_
             return
         with tempfile.TemporaryDirectory(prefix="spinney-") as folder:
             written = Path(folder) / (f"{file.stem}{file.suffix.removesuffix('.gz')}" if is_csv(file) else "t.parquet")
             if is_csv(file):
                 with (
-                    translate_errors(file, None, encoding),
-                    open_decoded(file, encoding) as text,
+                    translate_errors(file, format_),
+                    open_decoded(file, format_.encoding) as text,
                     open(written, "wb") as target,
                 ):
                     while block := text.read(BLOCK_BYTES):
@@ -88,7 +104,7 @@ def in_batches(path: Path, encoding: str | None) -> Iterator[Path]:
             else:
                 read_file(file).frame.write_parquet(written)
             try:
-                yield written
+                yield written, replace(format_, encoding=None)
             except click.ClickException as error:
                 raise fail(error.message.replace(f"'{written}'", f"'{path}'")) from error
 
@@ -109,29 +125,47 @@ def number_column(column: pl.Series, option: str) -> NDArray[np.float64]:
     return values
 
 
-def batches(path: Path, types: dict[str, Any], delimiter: str | None) -> Iterator[pl.DataFrame]:
-    """Yield the named columns in batches, in row order; the types are those to read from a CSV file.
+def batches(path: Path, kinds: Mapping[str, Kind], format_: CsvFormat) -> Iterator[pl.DataFrame]:
+    """Yield the named columns in batches, in row order; the kinds are those to read from a CSV file.
 
     The memory needed is that of a few batches, however long the file. A CSV file is cut at ends of records here: with
     polars' own batches of a scanned CSV file memory grew with the file (333 MiB for 6 million rows, instead of 86).
     """
     import polars as pl
 
-    with command_errors(), translate_errors(path, delimiter):
+    with command_errors(), translate_errors(path, format_):
         if is_parquet(path):
-            for frame in polars_batches(pl.scan_parquet(path, glob=False).select(list(types)), BATCH_ROWS):
+            for frame in polars_batches(pl.scan_parquet(path, glob=False).select(list(kinds)), BATCH_ROWS):
                 yield from frame.iter_slices(BATCH_ROWS)
             return
-        separator = delimiter_of(path, delimiter)
+        notes, n_rows = list[str](), 0
         with open_bytes(path) as file:
             for header, records in record_blocks(file, BLOCK_BYTES):
-                yield pl.read_csv(
-                    header + records,
-                    separator=separator,
-                    null_values=MISSING,
-                    schema_overrides=types,
-                    infer_schema=False,
-                ).select(list(types))
+                types = ColumnTypes(format_, kinds)
+                texts = read_texts(header + records, format_).select(list(kinds))
+                frame = types.read(texts)
+                check_kinds(frame, texts, kinds, path, n_rows)
+                print_notes([note for note in reading_notes(path, types.notes) if note not in notes])
+                notes += reading_notes(path, types.notes)
+                format_, n_rows = types.format, n_rows + frame.height  # later blocks are read as the first
+                yield frame.cast({name: pl.Float64 for name, kind in kinds.items() if kind == "number"})
+
+
+def check_kinds(
+    frame: pl.DataFrame, texts: pl.DataFrame, kinds: Mapping[str, Kind], path: Path, n_before: int = 0
+) -> None:
+    """Raise an error that names the first value that is not a number in a column of numbers."""
+    import polars as pl
+
+    for name, kind in kinds.items():
+        if kind != "number" or frame[name].dtype != pl.String or frame[name].null_count() == frame.height:
+            continue
+        wrong = texts[name].is_not_null() & texts[name].str.strip_chars().cast(pl.Float64, strict=False).is_null()
+        row = wrong.arg_max() or 0
+        raise fail(
+            f"Column '{name}' of '{path}' holds numbers in the training table, but {texts[name][row]!r} in row "
+            f"{n_before + row + 1:,}. Correct that value (empty or NA if it is missing)."
+        )
 
 
 @contextmanager

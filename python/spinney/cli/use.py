@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from spinney._data import Schema
+from spinney._data.csv_format import CsvFormat
 from spinney._data.display import nearest_name, shortest
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About, Estimator, load
@@ -22,7 +23,7 @@ from spinney._model.saving.predictor import load_predictor
 from spinney._names import public
 from spinney.cli.failures import command_errors, fail, warnings_in_one_line
 from spinney.cli.output import print_json, print_lines, table_of
-from spinney.cli.predict import derived_parts, with_parts
+from spinney.cli.predict import derived_parts, kind_in_csv, with_parts
 from spinney.cli.tables import check_writable, read_whole
 from spinney.inspect.explain.counterfactual import counterfactual
 from spinney.inspect.explain.dependence import partial_dependence
@@ -73,14 +74,14 @@ def run_explain(
     table: Path,
     request: ExplainRequest,
     *,
-    delimiter: str | None,
-    encoding: str | None,
+    format_: CsvFormat,
     as_json: bool,
 ) -> None:
     """Explain a model on the rows of a table."""
     with command_errors():
         model, schema = load(model_path), load_predictor(model_path).schema
-    frame = read_whole(table, delimiter, encoding)
+    kinds = {feature.name: kind_in_csv(feature) for feature in schema.features} if schema.has_names else {}
+    frame = read_whole(table, format_.remembering(model._csv_format), kinds).frame
     X = _columns_of(frame, schema, table)
     with command_errors(), warnings_in_one_line():
         if request.row is not None:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from spinney._data import file_readers
+from spinney._data.csv_format import CsvFormat
 from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney.cli import study as cli_study
 from spinney.cli.commands import spinney as command
@@ -41,7 +42,7 @@ def refused(*arguments) -> str:
         ("empty.csv", b"", "", "is empty. Name a file"),
         ("header.csv", b"x,y\n", "", "has no rows"),
         ("one.csv", b"y\na\nb\n", "", "only one column, 'y'"),
-        ("semicolon.csv", b"x;y\n1;a\n2;b\n", "", "try --delimiter ';'"),
+        ("semicolon.csv", b"x;y\n1;a\n2;b\n", "--delimiter ,", "try --delimiter ';'"),
         ("ragged.csv", b"x,y\n1,a\n2,b,c\n", "", "line 3 has 3 cells"),
         ("absent.csv", b"x,z\n1,a\n2,b\n", "", "has no column 'y'"),
         ("constant.csv", b"x,y\n" + b"".join(b"%d,a\n" % k for k in range(30)), "", "is a in all 30 rows"),
@@ -54,10 +55,9 @@ def refused(*arguments) -> str:
             "too many for a classification",
         ),
         ("ids.csv", b"x,y\n" + b"".join(b"id%d,%d\n" % (k, k % 2) for k in range(40)), "", "No feature is left"),
-        ("latin.csv", "x,y\n1,a\n2,é\n".encode("latin-1"), "", "line 3 is the first that is not"),
         ("mixed.csv", "x,y\nü,a\n".encode() + "é,b\n".encode("latin-1"), "", "line 3 is the first that is not"),
         ("mixed.csv", b"x,y\n1,a\n", "--encoding klingon", "no encoding 'klingon'"),
-        ("wide.csv", "x,y\n1,a\n".encode("utf-16"), "", "It looks like UTF-16: pass --encoding utf-16."),
+        ("wide.csv", "x,y\n1,a\n".encode("utf-16-le"), "", "it is not text. Name a CSV, Parquet, Arrow or Excel file."),
         ("bytes.csv", b"\x00\x01\x02" * 50, "", "it is not text. Name a CSV, Parquet, Arrow or Excel file."),
         ("parquet.csv", b"PAR1" + bytes(50), "", "It looks like Parquet: give it the suffix .parquet."),
         ("excel.txt", b"PK\x03\x04" + bytes(50), "", "It looks like Excel: give it the suffix .xlsx."),
@@ -80,19 +80,19 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "tsv", "parquet", "arrow", "latin.csv"])
 def test_tables_of_every_kind_are_read(tmp_path, kind):
-    path, rows, encoding = tmp_path / f"t.{kind}", table(), None
+    path, rows, format_ = tmp_path / f"t.{kind}", table(), CsvFormat()
     if kind == "parquet":
         rows.write_parquet(path)
     elif kind == "arrow":
         rows.write_ipc(path)
     elif kind == "latin.csv":
         path.write_bytes(rows.write_csv().encode("latin-1"))
-        encoding = "latin-1"
+        format_ = CsvFormat(encoding="latin-1")
     else:
         text = rows.write_csv(separator="\t" if kind == "tsv" else ",").encode()
         path.write_bytes(gzip.compress(text) if kind.endswith("gz") else text)
     for most in (None, 1 << 20):
-        found = file_readers.read_file(path, None, encoding, max_bytes=most)
+        found = file_readers.read_file(path, format_, max_bytes=most)
         assert found.frame.equals(rows)
         assert found.notes == []
 

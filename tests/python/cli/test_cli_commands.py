@@ -19,6 +19,7 @@ import pytest
 import spinney
 from click.testing import CliRunner
 from spinney import _engine
+from spinney._data.csv_format import CsvFormat
 from spinney._evaluate.problem import read_target
 from spinney.cli import tables
 from spinney.cli.commands import spinney as command
@@ -256,8 +257,8 @@ def test_blocks_end_where_records_end(tmp_path, monkeypatch, block, newline, las
     text = newline.join(['"a\nb",c', '1,"x"', '2,"new\nline, and ""quotes"""', "3,", '4,"\n"']) + last
     (tmp_path / "t.csv").write_bytes(text.encode())
     monkeypatch.setattr(tables, "BLOCK_BYTES", block)
-    assert tables.column_names(tmp_path / "t.csv", None) == ["a\nb", "c"]
-    found = pl.concat(tables.batches(tmp_path / "t.csv", {"c": pl.String, "a\nb": pl.Float64}, None))
+    assert tables.column_names(tmp_path / "t.csv", CsvFormat()) == ["a\nb", "c"]
+    found = pl.concat(tables.batches(tmp_path / "t.csv", {"c": "text", "a\nb": "number"}, CsvFormat(",")))
     assert found["a\nb"].to_list() == [1.0, 2.0, 3.0, 4.0]
     assert found["c"].to_list() == ["x", 'new\nline, and "quotes"', None, "\n"]
 
@@ -429,7 +430,7 @@ def test_show_and_predict_take_a_forest(folder, forest, penguins, tmp_path):
         ("fit fake.parquet --target species", "as Parquet"),
         ("fit empty.csv --target species", "is empty"),
         ("fit header.csv --target a", "has no rows"),
-        ("fit latin.csv --target a", "Name its encoding, such as --encoding latin-1"),
+        ("fit mixed.csv --target a", "line 3 is the first that is not. Name its encoding, such as --encoding latin-1"),
         ("fit two.csv --target a --folds 3", "Pass fewer --folds"),
         ("predict absent.tree penguins.csv", "no such file"),
         ("predict penguins.csv penguins.csv", "not a model file"),
@@ -449,7 +450,7 @@ def test_an_error_is_one_line_with_a_remedy(folder, penguins, monkeypatch, words
     monkeypatch.chdir(folder)
     Path("empty.csv").write_text("")
     Path("header.csv").write_text("a,b\n")
-    Path("latin.csv").write_bytes("a,b\n1,é\n".encode("latin-1"))
+    Path("mixed.csv").write_bytes("a,b\n1,é\n".encode() + "2,é\n".encode("latin-1"))
     Path("two.csv").write_text("a,b\n1,2\n3,4\n")
     Path("fake.parquet").write_text("a,b\n1,2\n")
     Path("plain").mkdir(exist_ok=True)
@@ -500,13 +501,12 @@ def test_other_encodings_and_formats_are_fitted_predicted_and_explained(tmp_path
     frame.write_ipc("rents.arrow")
     frame.write_parquet("rents.parquet")
     latin = ("--encoding", "latin-1")
-    message = refused("fit", "rents.csv", "--target", "rent")
-    assert message.endswith(
-        "not UTF-8 text; line 2 is the first that is not. Name its encoding, such as --encoding latin-1.\n"
-    )
+    said = run("fit", "rents.csv", "--target", "rent", "--out", "detected").stderr
+    assert said == "Reading 'rents.csv': encoding cp1252.\n"
     run("fit", "rents.csv", "--target", "rent", "--out", "m", *latin)
     expected = run("predict", "m", "rents.parquet").stdout
     assert run("predict", "m", "rents.csv", *latin).stdout == expected
+    assert run("predict", "detected", "rents.csv").stdout == expected
     assert run("predict", "m", "rents.arrow").stdout == expected
     assert "Zürich" in run("explain", "m", "rents.csv", "--column", "town", *latin).stdout
     assert "Zürich" in run("explain", "m", "rents.arrow", "--column", "town").stdout

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
+from spinney._data.csv_format import CsvFormat
 from spinney._data.file_readers import MAX_BYTES, ReadTable, read_file
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import MeanPredictions
@@ -132,14 +133,18 @@ def study(
     if isinstance(table, (str, Path)):
         source = str(table)
         table = read_file(Path(table), max_bytes=MAX_BYTES, seed=seed)
+    format_: CsvFormat | None = None
     if isinstance(table, ReadTable):  # the time to read it counts
-        start, table, read = table.since, table.frame, table.notes
+        start, format_, table, read = table.since, table.format, table.frame, table.notes
     data = prepare(table, target, options, seed)
     data.notes[:0] = read
     session = Session(data, options, random, start, progress)
     with session.progress:
         result = FinalFits(session, *session.run_models()).study()
     result.source, result.options = source, chosen
+    if format_ is not None:
+        for model in (result.model, result.tree, *result.models.values()):
+            model._csv_format = format_
     return result
 
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 from zlib import crc32
 
 import spinney._engine as _engine
+from spinney._data.csv_format import CsvFormat
 from spinney._names import MODEL_FILE_MAGIC
 
 CHECKPOINT = "checkpoint"  # kind of a file that holds the rounds of an unfinished fit
@@ -118,6 +119,22 @@ def from_bytes(data: bytes, is_checkpoint: bool = False) -> tuple[dict[str, Any]
         model = "is a model. Name another file for the checkpoint."
         refuse(model if is_checkpoint else "is a checkpoint of a fit. Pass it to fit, as checkpoint.")
     return header, file
+
+
+def with_csv_format(header: dict[str, Any], format_: CsvFormat | None) -> dict[str, Any]:
+    """Return a header that also says how the CSV file of the training table was read, where that is unusual."""
+    remembered = {} if format_ is None else format_.to_dict()
+    return header | {"csv": remembered} if remembered else header
+
+
+def csv_format_of(header: dict[str, Any]) -> CsvFormat | None:
+    """Return how the CSV file of the training table was read; None if nothing is remembered."""
+    if "csv" not in header:
+        return None
+    try:
+        return CsvFormat.from_dict(header["csv"])
+    except ValueError as error:
+        refuse(f"is damaged: {error}")
 
 
 def _not_a_model(data: bytes) -> str:

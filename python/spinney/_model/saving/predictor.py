@@ -16,7 +16,16 @@ from spinney._data.columns import match_columns
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._model.file.codec import flag, saved_fields
-from spinney._model.file.container import Target, field, from_bytes, label_of, model_file_errors, read_file, refuse
+from spinney._model.file.container import (
+    Target,
+    csv_format_of,
+    field,
+    from_bytes,
+    label_of,
+    model_file_errors,
+    read_file,
+    refuse,
+)
 from spinney._model.file.values import parameters_from_json
 from spinney._model.links import read_offset
 from spinney._model.model import ModelOfTrees
@@ -384,7 +393,9 @@ def load_predictor(file: Target) -> Any:
         name = field(header, "estimator", str)[:100]
         if name in WITHOUT_TARGET:
             refuse(f"holds a model of the kind {name}, which does not predict a target. Read it with spinney.load.")
-        return _predictor_of(header, model_file)
+        predictor = _predictor_of(header, model_file)
+        predictor._csv_format = csv_format_of(header)
+        return predictor
 
 
 def _predictor_of(header: dict[str, Any], file: Any) -> Any:

@@ -1,0 +1,261 @@
+"""CSV files as people write them: what is detected, what is said about it, and what is asked."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import spinney
+from click.testing import CliRunner
+from spinney._data.csv_format import CsvFormat
+from spinney._data.file_readers import read_file
+from spinney.cli.commands import spinney as command
+
+APRIL_3, MAY_4, MAY_31 = (datetime.date(2025, month, day) for month, day in ((4, 3), (5, 4), (5, 31)))
+
+
+def read(tmp_path, text, encoding="utf-8", **requested):
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode(encoding))
+    found = read_file(path, CsvFormat(**requested))
+    assert len(found.notes) <= 1  # one line, whatever was found
+    return found.frame.to_dict(as_series=False), "".join(found.notes).removeprefix("Reading 't.csv': ")
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(command, list(map(str, words)))
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a;b\n1;x\n2;y\n", "columns separated by semicolons."),
+        ("a\tb\n1\tx\n2\ty\n", "columns separated by tabs."),
+        ("a|b\n1|x\n2|y\n", "columns separated by pipes."),
+        ("\ufeffa,b\n1,x\n2,y\n", ""),
+        ('"a","b"\n"1","x"\n"2","y"\n', ""),
+        (" a,b\n".lstrip() + " 1,x\n2 ,y\n", ""),
+    ],
+)
+def test_delimiters_quotes_and_marks_are_detected(tmp_path, text, said):
+    assert read(tmp_path, text) == ({"a": [1, 2], "b": ["x", "y"]}, said)
+
+
+def test_a_delimiter_within_quotes_or_text_is_none(tmp_path):
+    text = 'a,b\n1,"x;y;z"\n2,"p;q;r"\n'
+    assert read(tmp_path, text) == ({"a": [1, 2], "b": ["x;y;z", "p;q;r"]}, "")
+    assert read(tmp_path, "a;b\nx,y;1\nz,w;2\n")[0] == {"a": ["x,y", "z,w"], "b": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"), [("cp1252", "cp1252"), ("latin-1", "latin-1"), ("utf-16", "utf-16"), ("utf-8", "")]
+)
+def test_encodings_are_detected(tmp_path, encoding, said):
+    name = "Genève\x81" if encoding == "latin-1" else "Genève"
+    found, note = read(tmp_path, f"town,n\n{name},1\nBern,2\n", encoding)
+    assert found == {"town": [name, "Bern"], "n": [1, 2]}
+    assert note == (f"encoding {said}." if said else "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "said"),
+    [
+        (["1,5", "2,25"], [1.5, 2.25], "decimal commas in 'a'"),
+        (["1.234,5", "-2,25"], [1234.5, -2.25], "thousands separators in 'a'; decimal commas in 'a'"),
+        (["1.234.567", "2.000"], [1234567, 2000], "thousands separators in 'a'"),
+        (["1,234.5", "2"], [1234.5, 2.0], "thousands separators in 'a'"),
+        (["1 234", "2 345"], [1234, 2345], "thousands separators in 'a'"),
+        (["1'234.5", "2.5"], [1234.5, 2.5], "thousands separators in 'a'"),
+        (["0.123", "1.234"], [0.123, 1.234], ""),
+        (["1.234", "2.345"], [1.234, 2.345], "1.234 in 'a' read as 1.234 (else pass --decimal ',')"),
+        (["1,234", "2,345"], [1.234, 2.345], "decimal commas in 'a'; 1,234 in 'a' read as 1.234 (else pass --d"),
+        (["1,2,3", "4,5,6"], ["1,2,3", "4,5,6"], ""),
+        (["1.5", "1,5"], ["1.5", "1,5"], ""),
+    ],
+)
+def test_decimal_signs_and_thousands(tmp_path, cells, numbers, said):
+    found, note = read(tmp_path, "a;b\n" + "".join(f"{cell};x\n" for cell in cells))
+    assert found["a"] == numbers
+    assert note.removeprefix("columns separated by semicolons").removeprefix("; ").startswith(said or ".")
+
+
+def test_one_column_decides_the_decimal_sign_of_another(tmp_path):
+    found, _ = read(tmp_path, "a;b\n1.234;1,5\n2.345;2,5\n")
+    assert found == {"a": [1234, 2345], "b": [1.5, 2.5]}
+    assert read(tmp_path, "a;b\n1.234;x\n2.345;y\n", decimal=",")[0]["a"] == [1234, 2345]
+    assert read(tmp_path, "a;b\n1,234;1.5\n2,345;2.5\n")[0] == {"a": [1234, 2345], "b": [1.5, 2.5]}
+    assert read(tmp_path, 'a,b\n"1,234",x\n"2,345",y\n')[0]["a"] == [1234, 2345]
+
+
+def test_a_value_far_down_the_file_counts(tmp_path):
+    cells = ["03/04/2025"] * 5000
+    assert read(tmp_path, "a,b\n" + "".join(f"{cell},x\n" for cell in [*cells, "04/13/2025"]))[0]["a"][0] == (
+        datetime.date(2025, 3, 4)
+    )
+    assert read(tmp_path, "a,b\n" + "1,x\n" * 5000 + "007,x\n")[0]["a"][-1] == "007"
+    assert read(tmp_path, "a,b\n" + "1,x\n" * 5000 + "2.5,x\n")[0]["a"][-1] == 2.5
+    assert read(tmp_path, "a,b\n" + "1,x\n" * 5000 + "-,x\n")[0]["a"][-1] is None
+    assert read(tmp_path, "a,b\n" + "1,x\n" * 5000 + "many,x\n")[0]["a"][-1] == "many"
+
+
+def test_missing_values(tmp_path):
+    text = 'a,b,c\n1.5,x,2025-04-03\n-,-,?\nN/A,null,NA\n"",y,\n'
+    found, said = read(tmp_path, text)
+    assert found == {
+        "a": [1.5, None, None, None],
+        "b": ["x", "-", None, "y"],  # among text it may be a value
+        "c": [APRIL_3, None, None, None],
+    }
+    assert said == "'-' missing in 'a'; '?' missing in 'c'."
+    found, said = read(tmp_path, text, missing=("-", "?"))
+    assert found["a"] == ["1.5", None, "N/A", None]
+    assert found["b"] == ["x", None, "null", "y"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "dates", "said"),
+    [
+        (["03/04/2025", "31/05/2025"], [APRIL_3, MAY_31], "day/month/year"),
+        (["04/03/2025", "05/31/2025"], [APRIL_3, MAY_31], "month/day/year"),
+        (["4-3-2025", "5-31-2025"], [APRIL_3, MAY_31], "month-day-year"),
+        (["03.04.2025", "04.05.2025"], [APRIL_3, MAY_4], "day.month.year"),
+        (["3 Apr 2025", "31 May 2025"], [APRIL_3, MAY_31], "day month year"),
+        (["3-APR-2025", "31-MAY-2025"], [APRIL_3, MAY_31], "day-month-year"),
+        (["Apr 3, 2025", "May 31, 2025"], [APRIL_3, MAY_31], "month day, year"),
+        (["2025-04-03", "2025-05-31"], [APRIL_3, MAY_31], ""),
+    ],
+)
+def test_dates_are_decided_from_the_whole_column(tmp_path, cells, dates, said):
+    found, note = read(tmp_path, "d|n\n" + "".join(f"{cell}|1\n" for cell in cells))
+    assert found["d"] == dates
+    assert note.removeprefix("columns separated by pipes") == (f"; dates in 'd' are {said}." if said else ".")
+
+
+@pytest.mark.parametrize("time", ["10:30", "10:30:05", "10:30:05.25", "01:30 PM"])
+def test_dates_with_times(tmp_path, time):
+    found, _ = read(tmp_path, f"d,n\n03/04/2025 {time},1\n31/05/2025 {time},2\n")
+    assert [when.date() for when in found["d"]] == [APRIL_3, MAY_31]
+
+
+def test_dates_that_fit_both_orders_are_asked_for(tmp_path):
+    text = "d,n\n03/04/2025,1\n04/05/2025,2\n"
+    with pytest.raises(ValueError, match=r"Column 'd' holds dates such as 03/04/2025.*--dayfirst or --monthfirst"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, day_first=True)[0]["d"] == [APRIL_3, MAY_4]
+    assert read(tmp_path, text, day_first=False)[0]["d"] == [datetime.date(2025, 3, 4), datetime.date(2025, 4, 5)]
+    other = "d,e\n03/04/2025,31/05/2025\n04/05/2025,31/05/2025\n"
+    assert read(tmp_path, other) == (
+        {"d": [APRIL_3, MAY_4], "e": [MAY_31] * 2},
+        "dates in 'e', 'd' are day/month/year.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["20250403", "20250404"], "'d' (numbers) may be dates, such as 20250403."),
+        (["1743638400", "1743638460"], "'d' (numbers) may be dates, seconds since 1970."),
+        (["1743638400000", "1743638460000"], "'d' (numbers) may be dates, milliseconds since 1970."),
+        (["03/04/25", "31/05/25"], "'d' (text) may be dates such as 03/04/25: write years with four digits."),
+        (["20259999", "20250404"], ""),
+        (["00123", "01234"], "'d' text, because of leading zeros."),
+        (["01", "12"], ""),
+        (["12345678901234567890", "12345678901234567891"], "'d' text, because numbers have at most 18 digits."),
+    ],
+)
+def test_columns_that_may_mean_something_else_are_named(tmp_path, cells, said):
+    assert read(tmp_path, "d,n\n" + "".join(f"{cell},1\n" for cell in cells))[1] == said
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "said"),
+    [
+        ('a,b\n1,"x\ny"\n', {"a": [1], "b": ["x\ny"]}, ""),
+        ("a,b\n,x\n,y\n", {"a": [None, None], "b": ["x", "y"]}, ""),
+        ("a,b\n1,2\n3\n", {"a": [1, 3], "b": [2, None]}, "the last cells missing in 1 row, first in line 3."),
+        ('a,b\n"1",2\n3\n', {"a": [1, 3], "b": [2, None]}, "the last cells missing in 1 row, first in line 3."),
+        ("a,b\n1,2\n3,\n", {"a": [1, 3], "b": [2, None]}, ""),
+        (
+            "a,a\n1,2\n",
+            {"a": [1], "a_duplicated_0": [2]},
+            "columns of the same name renamed to 'a_duplicated_0'.",
+        ),
+    ],
+)
+def test_layouts(tmp_path, text, found, said):
+    assert read(tmp_path, text) == (found, said)
+
+
+def test_a_text_file_that_exceeds_the_memory_is_refused_with_a_remedy(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 1000)
+    message = run("fit", tmp_path / "t.csv", "--target", "b", "--memory", "1KB", code=1).stderr
+    assert "Convert it to Parquet" in message
+    assert "raise --memory" in message
+
+
+def european(path, rows):
+    """Write dates with the day first, decimal commas and points between thousands."""
+    lines = ["when;price;size;town;y"]
+    for when, price, size, town, y in rows:
+        text = f"{price:,.2f}".translate(str.maketrans(",.", ".,"))
+        lines.append(f"{when:%d/%m/%Y};{text};{size:,};{town};{y}".replace(f"{size:,}", f"{size:,}".replace(",", ".")))
+    path.write_bytes("\n".join(lines).encode("cp1252"))
+
+
+@pytest.fixture
+def sales():
+    random = np.random.default_rng(0)
+    days = [datetime.date(2025, 1, 1) + datetime.timedelta(days=int(day)) for day in random.integers(0, 300, 80)]
+    return [
+        (day, float(random.integers(100, 900_000)) / 100, int(random.integers(1000, 9999)), town, day.month + size)
+        for day, size, town in zip(days, random.integers(0, 9, 80), ["Zürich", "Bern"] * 40, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", ["fit --model boosting --trees 5 --folds 0", "study --model tree --repeats 1 --folds 2"]
+)
+def test_a_model_remembers_how_its_file_was_read(tmp_path, monkeypatch, sales, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spinney._evaluate.study.result.write_report", lambda study, path: path)
+    european(Path("train.csv"), sales)
+    command_, *options = words.split()
+    run(command_, "train.csv", "--target", "y", "--task", "regression", *options, "--out", "out")
+    path = Path("out/best.model") if command_ == "study" else Path("out")
+    model = spinney.load(path)
+    assert model._csv_format.to_dict() == {"decimal": ",", "dates": {"when": "%d/%m/%Y"}}
+    assert pickle.loads(pickle.dumps(model))._csv_format == model._csv_format
+    ambiguous = [row for row in sales if row[0].day <= 12][:6]
+    frame = pl.DataFrame(ambiguous, schema=["when", "price", "size", "town", "y"], orient="row").drop("y")
+    frame = frame.with_columns(pl.col("when").cast(pl.Date))
+    if command_ == "study":
+        frame = spinney.date_parts(frame).select(model.feature_names_in_.tolist())
+    european(Path("new.csv"), ambiguous)
+    result = run("predict", path, "new.csv")
+    assert pl.read_csv(result.stdout.encode())["prediction"].to_list() == pytest.approx(model.predict(frame).tolist())
+    explained = json.loads(run("explain", path, "new.csv", "--row", "2", "--json").stdout)
+    assert explained["prediction"] == pytest.approx(model.predict(frame)[1])
+    pl.DataFrame(ambiguous, schema=["when", "price", "size", "town", "y"], orient="row").write_csv("iso.csv")
+    assert run("predict", path, "iso.csv").stdout == result.stdout
+
+
+def test_a_value_that_is_no_number_is_named_at_predict(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spinney.DecisionTreeRegressor().fit({"a": [1.0, 2.0]}, [1.0, 2.0]).save("m")
+    Path("t.csv").write_text("a,b\n1,x\n2,x\ntwo,x\n")
+    assert "Column 'a' of 't.csv' holds numbers in the training table, but 'two' in row 3." in (
+        run("predict", "m", "t.csv", code=1).stderr
+    )
+
+
+@pytest.mark.parametrize("name", ["fit", "predict", "study", "explain", "compare", "bench"])
+def test_every_command_that_reads_a_table_takes_the_options(name):
+    shown = run(name, "--help").stdout
+    assert all(f"--{option}" in shown for option in ("delimiter", "decimal", "encoding", "missing", "dayfirst"))
