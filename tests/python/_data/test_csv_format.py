@@ -1,4 +1,4 @@
-"""CSV files as people write them: what is detected, what is said about it, and what is asked."""
+"""CSV files as people write them: what is detected, what is expected_note about it, and what is asked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(*words, code=0):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected_note"),
     [
         ("a;b\n1;x\n2;y\n", "columns separated by semicolons."),
         ("a\tb\n1\tx\n2\ty\n", "columns separated by tabs."),
@@ -44,8 +44,8 @@ def run(*words, code=0):
         (" a,b\n".lstrip() + " 1,x\n2 ,y\n", ""),
     ],
 )
-def test_delimiters_quotes_and_marks_are_detected(tmp_path, text, said):
-    assert read(tmp_path, text) == ({"a": [1, 2], "b": ["x", "y"]}, said)
+def test_delimiters_quotes_and_marks_are_detected(tmp_path, text, expected_note):
+    assert read(tmp_path, text) == ({"a": [1, 2], "b": ["x", "y"]}, expected_note)
 
 
 def test_a_delimiter_within_quotes_or_text_is_none(tmp_path):
@@ -55,17 +55,17 @@ def test_a_delimiter_within_quotes_or_text_is_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "said"), [("cp1252", "cp1252"), ("latin-1", "latin-1"), ("utf-16", "utf-16"), ("utf-8", "")]
+    ("encoding", "expected_note"), [("cp1252", "cp1252"), ("latin-1", "latin-1"), ("utf-16", "utf-16"), ("utf-8", "")]
 )
-def test_encodings_are_detected(tmp_path, encoding, said):
+def test_encodings_are_detected(tmp_path, encoding, expected_note):
     name = "Genève\x81" if encoding == "latin-1" else "Genève"
     found, note = read(tmp_path, f"town,n\n{name},1\nBern,2\n", encoding)
     assert found == {"town": [name, "Bern"], "n": [1, 2]}
-    assert note == (f"encoding {said}." if said else "")
+    assert note == (f"encoding {expected_note}." if expected_note else "")
 
 
 @pytest.mark.parametrize(
-    ("cells", "numbers", "said"),
+    ("cells", "numbers", "expected_note"),
     [
         (["1,5", "2,25"], [1.5, 2.25], "decimal commas in 'a'"),
         (["1.234,5", "-2,25"], [1234.5, -2.25], "thousands separators in 'a'; decimal commas in 'a'"),
@@ -80,10 +80,10 @@ def test_encodings_are_detected(tmp_path, encoding, said):
         (["1.5", "1,5"], ["1.5", "1,5"], ""),
     ],
 )
-def test_decimal_signs_and_thousands(tmp_path, cells, numbers, said):
+def test_decimal_signs_and_thousands(tmp_path, cells, numbers, expected_note):
     found, note = read(tmp_path, "a;b\n" + "".join(f"{cell};x\n" for cell in cells))
     assert found["a"] == numbers
-    assert note.removeprefix("columns separated by semicolons").removeprefix("; ").startswith(said or ".")
+    assert note.removeprefix("columns separated by semicolons").removeprefix("; ").startswith(expected_note or ".")
 
 
 def test_one_column_decides_the_decimal_sign_of_another(tmp_path):
@@ -107,20 +107,20 @@ def test_a_value_far_down_the_file_counts(tmp_path):
 
 def test_missing_values(tmp_path):
     text = 'a,b,c\n1.5,x,2025-04-03\n-,-,?\nN/A,null,NA\n"",y,\n'
-    found, said = read(tmp_path, text)
+    found, note = read(tmp_path, text)
     assert found == {
         "a": [1.5, None, None, None],
         "b": ["x", "-", None, "y"],  # among text it may be a value
         "c": [APRIL_3, None, None, None],
     }
-    assert said == "'-' missing in 'a'; '?' missing in 'c'."
-    found, said = read(tmp_path, text, missing=("-", "?"))
+    assert note == "'-' missing in 'a'; '?' missing in 'c'."
+    found, note = read(tmp_path, text, missing=("-", "?"))
     assert found["a"] == ["1.5", None, "N/A", None]
     assert found["b"] == ["x", None, "null", "y"]
 
 
 @pytest.mark.parametrize(
-    ("cells", "dates", "said"),
+    ("cells", "dates", "expected_note"),
     [
         (["03/04/2025", "31/05/2025"], [APRIL_3, MAY_31], "day/month/year"),
         (["04/03/2025", "05/31/2025"], [APRIL_3, MAY_31], "month/day/year"),
@@ -132,10 +132,12 @@ def test_missing_values(tmp_path):
         (["2025-04-03", "2025-05-31"], [APRIL_3, MAY_31], ""),
     ],
 )
-def test_dates_are_decided_from_the_whole_column(tmp_path, cells, dates, said):
+def test_dates_are_decided_from_the_whole_column(tmp_path, cells, dates, expected_note):
     found, note = read(tmp_path, "d|n\n" + "".join(f"{cell}|1\n" for cell in cells))
     assert found["d"] == dates
-    assert note.removeprefix("columns separated by pipes") == (f"; dates in 'd' are {said}." if said else ".")
+    assert note.removeprefix("columns separated by pipes") == (
+        f"; dates in 'd' are {expected_note}." if expected_note else "."
+    )
 
 
 @pytest.mark.parametrize("time", ["10:30", "10:30:05", "10:30:05.25", "01:30 PM"])
@@ -158,7 +160,7 @@ def test_dates_that_fit_both_orders_are_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
+    ("cells", "expected_note"),
     [
         (["20250403", "20250404"], "'d' (numbers) may be dates, such as 20250403."),
         (["1743638400", "1743638460"], "'d' (numbers) may be dates, seconds since 1970."),
@@ -170,12 +172,12 @@ def test_dates_that_fit_both_orders_are_asked_for(tmp_path):
         (["12345678901234567890", "12345678901234567891"], "'d' text, because numbers have at most 18 digits."),
     ],
 )
-def test_columns_that_may_mean_something_else_are_named(tmp_path, cells, said):
-    assert read(tmp_path, "d,n\n" + "".join(f"{cell},1\n" for cell in cells))[1] == said
+def test_columns_that_may_mean_something_else_are_named(tmp_path, cells, expected_note):
+    assert read(tmp_path, "d,n\n" + "".join(f"{cell},1\n" for cell in cells))[1] == expected_note
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "said"),
+    ("text", "found", "expected_note"),
     [
         ('a,b\n1,"x\ny"\n', {"a": [1], "b": ["x\ny"]}, ""),
         ("a,b\n,x\n,y\n", {"a": [None, None], "b": ["x", "y"]}, ""),
@@ -189,8 +191,8 @@ def test_columns_that_may_mean_something_else_are_named(tmp_path, cells, said):
         ),
     ],
 )
-def test_layouts(tmp_path, text, found, said):
-    assert read(tmp_path, text) == (found, said)
+def test_layouts(tmp_path, text, found, expected_note):
+    assert read(tmp_path, text) == (found, expected_note)
 
 
 def test_a_text_file_that_exceeds_the_memory_is_refused_with_a_remedy(tmp_path):

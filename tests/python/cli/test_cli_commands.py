@@ -501,8 +501,8 @@ def test_other_encodings_and_formats_are_fitted_predicted_and_explained(tmp_path
     frame.write_ipc("rents.arrow")
     frame.write_parquet("rents.parquet")
     latin = ("--encoding", "latin-1")
-    said = run("fit", "rents.csv", "--target", "rent", "--out", "detected").stderr
-    assert said == "Reading 'rents.csv': encoding cp1252.\n"
+    note = run("fit", "rents.csv", "--target", "rent", "--out", "detected").stderr
+    assert note == "Reading 'rents.csv': encoding cp1252.\n"
     run("fit", "rents.csv", "--target", "rent", "--out", "m", *latin)
     expected = run("predict", "m", "rents.parquet").stdout
     assert run("predict", "m", "rents.csv", *latin).stdout == expected

@@ -225,6 +225,7 @@ def test_models_of_other_libraries_are_fitted():
 
 
 def test_the_report_shows_the_whole_command():
+    from spinney._data.csv_format import CsvFormat
     from spinney.cli.fit_table import Source
     from spinney.cli.study import command_of
 
@@ -242,11 +243,13 @@ def test_the_report_shows_the_whole_command():
         "drop": (),
         "random_state": 7,
     }
-    words = shlex.split(command_of(Source(Path("my loans.csv"), "it's", "tab", None), options))
+    format_ = CsvFormat("tab", missing=("?", "none"), day_first=False)
+    words = shlex.split(command_of(Source(Path("my loans.csv"), "it's", format_), options))
     with command.commands["study"].make_context("study", words[2:]) as context:
         again = context.params
     assert words[:2] == ["spinney", "study"]
     assert (again["table"], again["target"], again["delimiter"]) == (Path("my loans.csv"), "it's", "tab")
+    assert (again["missing"], again["day_first"], again["decimal"]) == (("?", "none"), False, None)
     assert {name: again[name] for name in options} == options
     assert (
         command_of(Source(Path("t.csv"), "y"), {"minutes": 2.0, "random_state": 0}) == "spinney study t.csv --target y"

@@ -122,7 +122,7 @@ def from_bytes(data: bytes, is_checkpoint: bool = False) -> tuple[dict[str, Any]
 
 
 def with_csv_format(header: dict[str, Any], format_: CsvFormat | None) -> dict[str, Any]:
-    """Return a header that also says how the CSV file of the training table was read, where that is unusual."""
+    """Return a header that also states how the CSV file of the training table was read, where that is unusual."""
     remembered = {} if format_ is None else format_.to_dict()
     return header | {"csv": remembered} if remembered else header
 
