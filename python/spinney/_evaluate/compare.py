@@ -488,13 +488,13 @@ class Comparison(ShownAsTable):
 
     def __str__(self) -> str:
         metric = self.metrics[0]
-        head = ["", *(shown_name(name) for name in self.metrics), f"− {elide(self.reference_, 24)}", "p", "p (Holm)"]
-        head += ["fit s", "predict s"]
+        head = ["", *(shown_name(name) for name in self.metrics), f"difference from {elide(self.reference_, 24)}"]
+        head += ["p", "p (Holm)", "fit s", "predict s"]
         rows = [head, *(self._line(name) for name in self.names)]
         title = (
             f"{plural(len(self), 'model')}, {plural(self.n_folds, 'fold')}, "
             f"{self.n_train:,.0f} training rows and {self.n_test:,.0f} held-out rows; "
-            f"differences in {shown_name(metric)} to {self.reference_}"
+            f"differences in {shown_name(metric)} from {self.reference_}"
         )
         notes = [f"{name}: {one_line(text)}" for name, text in self.errors.items()]
         if self.unfinished:

@@ -197,6 +197,7 @@ def test_the_result_as_table_frame_and_words():
     text = str(found)
     assert text.splitlines()[0].startswith("3 models, 3 folds, 40 training rows and 20 held-out rows")
     assert "root_mean_squared_error" in text
+    assert "difference from tree" in text
     assert "neg_" not in text
     frame = found.to_frame()
     assert list(frame["model"]) == found.names

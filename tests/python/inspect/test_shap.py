@@ -414,6 +414,37 @@ def test_the_point_plot_shows_every_row_of_the_largest_columns() -> None:
     mpl.pyplot.close(ax.figure)
 
 
+def _texts(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.findobj(mpl.text.Text)]
+
+
+def test_categories_have_no_place_on_the_colour_scale() -> None:
+    X, y = mixed(3)
+    explained = spinney.DecisionTreeRegressor(max_depth=4).fit(X, y).shap_values(X)
+    ax = explained.plot()
+    assert {"Bern", "Cork", "Oslo", "Rome", "low value", "high value", "missing"} <= {t.strip() for t in _texts(ax)}
+    ax = explained[X["city"].notna().to_numpy()].plot(max_columns=1)
+    colours = {tuple(colour) for points in ax.collections for colour in points.get_facecolors().round(3)}
+    assert len(colours) == 4
+    assert not {"low value", "high value"} & set(_texts(ax))
+    mpl.pyplot.close("all")
+
+
+def test_many_categories_have_one_colour_that_is_not_that_of_missing_values() -> None:
+    import pandas as pd
+
+    name = np.resize([*"abcdefgh", None], 180)
+    X = pd.DataFrame({"name": pd.Series(name, dtype="category")})
+    y = np.resize(np.arange(9.0), 180)
+    explained = spinney.DecisionTreeRegressor().fit(X, y).shap_values(X)
+    ax = explained.plot()
+    [points] = ax.collections
+    colours = {tuple(colour): k for k, colour in enumerate(points.get_facecolors())}
+    assert len(colours) == 2
+    assert "8 categories" in _texts(ax)
+    mpl.pyplot.close(ax.figure)
+
+
 def test_bars_are_mean_absolute_values() -> None:
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     explained = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y).shap_values(X)

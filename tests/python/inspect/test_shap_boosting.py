@@ -253,6 +253,55 @@ def test_plot_labels_describe_the_score() -> None:
     mpl.pyplot.close(ax.figure)
 
 
+def test_scores_come_with_probabilities_and_predictions() -> None:
+    X, y = numbers(9)
+    two, three = y > np.median(y), np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    offset = np.linspace(-1, 1, len(y))
+    binary, several = small(Classifier).fit(X, two), small(Classifier).fit(X, three)
+    for explained, proba in (
+        (binary.shap_values(X), binary.predict_proba(X)[:, 1]),
+        (binary.shap_values(X, offset=offset), binary.predict_proba(X, offset=offset)[:, 1]),
+        (several.shap_values(X), several.predict_proba(X)),
+        (several.shap_values(X).output(2)[5:9], several.predict_proba(X)[5:9, 2]),
+    ):
+        np.testing.assert_allclose(explained.response[:, 1], proba, rtol=0, atol=1e-12)
+        assert explained.response_name == "probability"
+    scores = several.shap_values(X).base_value
+    np.testing.assert_allclose(
+        several.shap_values(X).response[0, 0], np.exp(scores) / np.exp(scores).sum(), rtol=0, atol=1e-12
+    )
+    counts = small(loss="poisson").fit(X, np.abs(y).round())
+    explained = counts.shap_values(X)
+    np.testing.assert_allclose(explained.response[:, 1], counts.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(explained.response[:, 0], np.exp(explained.base_value), rtol=1e-12)
+    assert explained.response_name == "prediction"
+    for loss in ({}, {"loss": "quantile", "quantile": [0.2, 0.8]}, {"loss": "normal"}):
+        assert small(**loss).fit(X, y).shap_values(X).response is None
+
+
+def test_scores_of_several_outputs_come_with_probabilities() -> None:
+    X, y = numbers(10)
+    both = np.column_stack([y > 0, np.digitize(y, np.quantile(y, [0.3, 0.6]))])
+    model = small(Classifier).fit(X, both)
+    first, second = model.shap_values(X)
+    np.testing.assert_allclose(first.response[:, 1], model.predict_proba(X)[0][:, 1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(second.response[:, 1], model.predict_proba(X)[1], rtol=0, atol=1e-12)
+
+
+def test_row_plots_of_scores_name_the_probability() -> None:
+    X, y = numbers(11)
+    model = small(Classifier).fit(X, y > np.median(y))
+    ax = model.shap_values(X).plot_row(3)
+    first, second = ax.get_xlabel().split("\n")
+    assert first.startswith("log-odds of class True, from the base value")
+    assert second.startswith("probability: from ")
+    shown = [float(word) for word in second.split() if word[0].isdigit()]
+    assert shown == pytest.approx(model.shap_values(X).response[3], abs=1e-3)
+    ax = small().fit(X, y).shap_values(X).plot_row(3)
+    assert "\n" not in ax.get_xlabel()
+    mpl.pyplot.close("all")
+
+
 # ---- other programs ----------------------------------------------------------------------------------
 
 

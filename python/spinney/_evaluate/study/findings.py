@@ -178,7 +178,8 @@ class Findings:
 
     def _cells(self) -> list[list[str]]:
         name, others = shown_name(self.metric), [shown_name(one) for one in self.metrics[1:]]
-        head = ["", name, f"− {elide(self.leaderboard[0].name, 20)}", "p (Holm)", f"test {name}", *others, "fit s"]
+        difference = f"difference from {elide(self.leaderboard[0].name, 20)}"
+        head = ["", name, difference, "p (Holm)", f"test {name}", *others, "fit s"]
         return [head, *(self._line(entry) for entry in self.leaderboard)]
 
     def _line(self, entry: Entry) -> list[str]:

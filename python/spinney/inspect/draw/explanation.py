@@ -291,7 +291,8 @@ def _looks(colour: object, n_rows: int) -> list[tuple[NDArray[np.intp], dict[str
     ]
 
 
-_LOW, _HIGH, _NEITHER = "#0072B2", "#D55E00", "#999999"
+_LOW_TO_HIGH = ("#0072B2", "#b9a3c4", "#D55E00")
+_MISSING, _ANY_CATEGORY = "#999999", "#7F5F1F"
 _NAME_LETTERS = 20  # of category names on one line
 _BINS = 80  # along the axis, in which points are spread vertically
 
@@ -303,7 +304,7 @@ def _largest(importances: Floats, max_columns: int) -> NDArray[np.intp]:
 def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     """Plot a point per row and column: the contribution of the column, coloured by its value.
 
-    Few categories have separate colours, named at the end of the line; many are only counted.
+    Numbers have a colour scale. Few categories have separate colours, named at the end of the line; many are counted.
     """
     shown = _largest(explained.importances, max_columns)
     ax = axes.axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
@@ -320,8 +321,8 @@ def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
             _name_categories(ax, place, _present_names(explained, int(j), present))
             continue
         plain = np.isnan(numbers)
-        ax.scatter(values[plain], height[plain], color=_NEITHER, **style)
-        style |= {"cmap": axes.colour_map(_LOW, "#b9a3c4", _HIGH), "vmin": 0, "vmax": 1}
+        ax.scatter(values[plain], height[plain], color=_MISSING, **style)
+        style |= {"cmap": axes.colour_map(*_LOW_TO_HIGH), "vmin": 0, "vmax": 1}
         ax.scatter(values[~plain], height[~plain], c=_ranks(numbers[~plain]), **style)
     axes.name_lines(ax, [short(explained.feature_names[j], 36) for j in shown], (0.6, 0.6))
     ax.set_xlabel(f"contribution to the {one_line(explained.of)}")
@@ -330,10 +331,11 @@ def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
 
 
 def _category_colours(codes: Floats, present: Floats) -> list[str]:
-    """Return the colour of each point of a column of categories: grey if there are too many, or if it is missing."""
-    few = present if len(present) <= len(CATEGORY_COLOURS) else present[:0]
-    colour = dict(zip(few.tolist(), CATEGORY_COLOURS, strict=False))
-    return [colour.get(code, _NEITHER) for code in codes.tolist()]
+    """Return the colour of each point of a column of categories: one for all if there are many, grey if missing."""
+    is_many = len(present) > len(CATEGORY_COLOURS)
+    colours = [_ANY_CATEGORY] * len(present) if is_many else CATEGORY_COLOURS
+    colour = dict(zip(present.tolist(), colours, strict=False))
+    return [colour.get(code, _MISSING) for code in codes.tolist()]
 
 
 def _present_names(explained: Any, column: int, present: Floats) -> list[str]:
@@ -346,7 +348,7 @@ def _name_categories(ax: Axes, place: int, names: list[str]) -> None:
     from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 
     if len(names) > len(CATEGORY_COLOURS):
-        pairs = [(plural(len(names), "category"), PALE)]
+        pairs = [(plural(len(names), "category"), _ANY_CATEGORY)]
     else:
         pairs = list(zip(names, CATEGORY_COLOURS, strict=False))
     texts = [TextArea(name, textprops={"color": colour, "size": 8, "parse_math": False}) for name, colour in pairs]
@@ -380,16 +382,19 @@ def _spread(values: Floats) -> Floats:
 
 
 def _legend(ax: Axes, explained: Any, shown: NDArray[np.intp]) -> None:
-    from matplotlib.lines import Line2D
+    """Draw the colour bar of numbers and the colour of missing values above the axes."""
+    from matplotlib.offsetbox import AnnotationBbox, HPacker, OffsetImage, TextArea
 
-    def dot(colour: str, label: str) -> Line2D:
-        return Line2D([], [], marker="o", linestyle="", color=colour, markersize=5, label=label)
-
-    has_numbers = not all(explained.is_category(int(j)) for j in shown)
-    handles = [dot(_LOW, "low value"), dot(_HIGH, "high value")] if has_numbers else []
+    parts: list[Any] = []
     if np.isnan(explained.numbers[:, shown]).any():
-        handles.append(dot(_NEITHER, "missing"))
-    ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, borderaxespad=0.1)
+        parts += [TextArea("●", textprops={"color": _MISSING}), TextArea("missing    ")]
+    if not all(explained.is_category(int(j)) for j in shown):
+        scale = axes.colour_map(*_LOW_TO_HIGH)(np.tile(np.linspace(0, 1, 80), (8, 1)))
+        parts += [TextArea("low value"), OffsetImage(scale, zoom=1), TextArea("high value")]
+    if parts:
+        packed = HPacker(children=parts, pad=0, sep=4, align="center")
+        at: dict[str, Any] = {"xycoords": "axes fraction", "box_alignment": (1.0, 0.0), "annotation_clip": False}
+        ax.add_artist(AnnotationBbox(packed, (1, 1.01), frameon=False, pad=0, **at))
 
 
 def draw_bars(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
@@ -436,6 +441,12 @@ def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     span = (high - low) or 1.0
     ax.set_xlim(low - 0.05 * span, high + 0.16 * span)
     of = "" if explained.of == "prediction" else f"{one_line(explained.of)}, "
-    start, end = (grouped(shortest(float(f"{number:.4g}"), 4)) for number in (base, total))
-    ax.set_xlabel(f"{of}from the base value {start} to {end}")
+    label = f"{of}from the base value {_four_digits(base)} to {_four_digits(total)}"
+    if explained.response is not None:
+        label += f"\n{explained.response_name}: from " + " to ".join(map(_four_digits, explained.response[0].tolist()))
+    ax.set_xlabel(label, parse_math=False)
     return ax
+
+
+def _four_digits(number: float) -> str:
+    return grouped(shortest(float(f"{number:.4g}"), 4))

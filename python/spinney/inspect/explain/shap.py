@@ -23,13 +23,15 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator
+from spinney._model.model import FittedModel, ScoredModel
 from spinney.inspect.draw import explanation as charts
 from spinney.inspect.explain.target_model import cells_of_feature, text_of_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BY_ROW = ("values", "numbers", "interactions", "offset")
+_BY_ROW = ("values", "numbers", "interactions", "offset", "response")
+_WITHOUT_RESPONSE = ("identity", "ascending", "normal")  # links whose scores are predictions, or have none each
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,11 @@ class ShapValues(ShownAsTable):
         Description of the explained predictions.
     offset : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
         Offset of the scores of each row (gradient boosting).
+    response : ndarray of shape (n_rows, 2) or (n_rows, 2, n_outputs), or None
+        Where scores are explained: the class probability, or the prediction of a regressor, that belongs to the base
+        value and to the score of each row.
+    response_name : {"probability", "prediction"}
+        What `response` holds.
     interactions : ndarray of shape (n_rows, n_features, n_features) or (…, n_outputs), or None
         Interaction of each pair of columns, half in either place, with the main effects on the diagonal. Each row of a
         matrix sums to the column's value.
@@ -79,6 +86,8 @@ class ShapValues(ShownAsTable):
     interactions: Floats | None = field(default=None, repr=False)
     of: str = "prediction"
     offset: Floats | None = field(default=None, repr=False)
+    response: Floats | None = field(default=None, repr=False)
+    response_name: Literal["probability", "prediction"] = "probability"
 
     @property
     def feature_names(self) -> list[str]:
@@ -155,7 +164,9 @@ class ShapValues(ShownAsTable):
 
     def of_outputs(self, outputs: int | slice, names: list[Any] | None, of: str) -> ShapValues:
         """Return the values of one output, or of some, with their names and description."""
-        selected = _with_arrays(self, ("values", "interactions", "offset"), lambda array: array[..., outputs])
+        selected = _with_arrays(
+            self, ("values", "interactions", "offset", "response"), lambda array: array[..., outputs]
+        )
         return replace(selected, base_value=self.base_value[outputs], output_names=names, of=of)
 
     def output(self, name: object = None) -> ShapValues:
@@ -315,12 +326,26 @@ def explain(
     by_pair = pairs.reshape(*shape, shape[1], len(base)) if interactions else None
     explained = ShapValues(by_output, base, model.schema_, rows, outputs, by_pair, of, offset)
     classes = getattr(model, "classes_", None)
+    base_response, response = (_responses(model._fitted, s) for s in (explained.base_values, explained.predictions))
+    if base_response is not None and response is not None:
+        name: Literal["probability", "prediction"] = "prediction" if classes is None else "probability"
+        explained = replace(explained, response=np.stack([base_response, response], axis=1), response_name=name)
     if classes is None or (len(base) == 1 and len(classes) == 2):  # boosting has one score for two classes
         return explained.output(0) if len(base) == 1 else explained
     if not isinstance(classes, list):
         return _outputs(explained, slice(0, len(base)), classes)
     outputs_and_names = zip(model._fitted.explained_columns, classes, strict=True)
     return cast("ShapValues", [_outputs(explained, columns_of, names) for columns_of, names in outputs_and_names])
+
+
+def _responses(model: FittedModel, scores: Floats) -> Floats | None:
+    """Return the class probability or prediction of each score, (n_rows, n_scores); None if scores have none."""
+    if not isinstance(model, ScoredModel) or getattr(model, "link", None) in _WITHOUT_RESPONSE:
+        return None
+    flat = model.predicted(scores)
+    if flat.shape[1] > scores.shape[1]:  # two classes have one score, that of the second
+        flat = np.delete(flat, [own.start for own in model.class_columns if own.stop - own.start == 2], axis=1)
+    return flat
 
 
 def joined(batches: Sequence[ShapValues]) -> ShapValues:
