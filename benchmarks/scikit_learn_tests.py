@@ -1,4 +1,4 @@
-"""scikit-learn's own test files with spinney's classes in place of its own.
+"""scikit-learn's test files with spinney's classes in place of scikit-learn's.
 
     PYTHONPATH=python python benchmarks/scikit_learn_tests.py                        # every file: about 15 minutes
     PYTHONPATH=python python benchmarks/scikit_learn_tests.py test_forest svm        # files whose path contains a word
@@ -11,8 +11,8 @@ the counts of each file, the failures that are not listed, and the entries that 
 
 The files are those of the installed scikit-learn, each run by pytest in its own process with a time limit. In that
 process every public name that both libraries have is replaced in scikit-learn's public modules (`sklearn.tree`,
-`sklearn.ensemble` …) before the test file is imported; `HistGradientBoosting*` becomes `GradientBoosting*`.
-scikit-learn's own code keeps its own classes.
+`sklearn.ensemble` …) before the test file is imported; `HistGradientBoosting*` becomes `GradientBoosting*` with
+`max_iter` as another name of `n_estimators`. scikit-learn's own code keeps its own classes.
 """
 
 from __future__ import annotations
@@ -33,10 +33,6 @@ from typing import Any, NamedTuple
 
 LISTED = Path(__file__).with_suffix(".toml")
 PUBLIC_MODULES = ("tree", "ensemble", "svm", "neighbors", "linear_model")
-RENAMED = {
-    "HistGradientBoostingClassifier": "GradientBoostingClassifier",
-    "HistGradientBoostingRegressor": "GradientBoostingRegressor",
-}
 # imported before names are replaced, so that scikit-learn's own code keeps its own classes
 LOADED_FIRST = (
     *PUBLIC_MODULES, "calibration", "compose", "feature_selection", "impute", "inspection", "metrics",
@@ -84,18 +80,36 @@ def last_line(report: Any) -> str:
     return " ".join(text.split())[:300]
 
 
+def histogram_booster(kind: type) -> type:
+    """Return a booster that also takes scikit-learn's name of the number of rounds in `HistGradientBoosting*`."""
+    from spinney._estimator.parameters import estimator
+
+    names = {"max_iter": ("n_estimators",), **getattr(kind, "_other_names", {})}
+    max_iter = property(lambda model: model.n_estimators, lambda model, value: setattr(model, "n_estimators", value))
+    made = type(
+        f"Hist{kind.__name__}",
+        (kind,),
+        {"_other_names": names, "max_iter": max_iter, "__doc__": kind.__doc__, "__module__": "sklearn.ensemble"},
+    )
+    return estimator(made)
+
+
 def replace_classes() -> None:
     """Put spinney's public names into scikit-learn's public modules."""
     import spinney
 
+    replaced = {name: getattr(spinney, name) for name in spinney.__all__}
+    replaced |= {
+        f"Hist{name}": histogram_booster(replaced[name])
+        for name in ("GradientBoostingClassifier", "GradientBoostingRegressor")
+    }
     for name in LOADED_FIRST:
         importlib.import_module(f"sklearn.{name}")
     for name in PUBLIC_MODULES:
         module = importlib.import_module(f"sklearn.{name}")
         for public in module.__all__:
-            ours = RENAMED.get(public, public)
-            if ours in spinney.__all__:
-                setattr(module, public, getattr(spinney, ours))
+            if public in replaced:
+                setattr(module, public, replaced[public])
 
 
 def run_as_plugin(path: str, options: list[str]) -> int:

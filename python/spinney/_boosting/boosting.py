@@ -333,6 +333,19 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         check_is_fitted(self)
         return int(self.boosting_.n_rounds)
 
+    @property
+    def n_trees_per_iteration_(self) -> int:
+        """Number of trees in a round, by the name of scikit-learn's histogram gradient boosting."""
+        check_is_fitted(self)
+        return int(self.boosting_.n_scores)
+
+    @property
+    def is_categorical_(self) -> NDArray[np.bool_] | None:
+        """Whether each column is split as a category without an order; None if no column is."""
+        check_is_fitted(self)
+        found = np.array([feature.kind == "category" for feature in self.schema_.features])
+        return found if found.any() else None
+
     def _score_names(self) -> list[str]:
         """Return the names of the scores, if there are several."""
         if self.boosting_.link == "normal":

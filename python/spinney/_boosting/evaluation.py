@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
+from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.utils import Tags, TargetTags
 
 import spinney._engine as _engine
@@ -165,6 +165,10 @@ class _ScoredEstimator:
 
     def predict(self, X: TableLike) -> NDArray[Any]:
         return predictions_of(self._model, self._scores_of(X), self._labels)
+
+    def score(self, X: TableLike, y: NDArray[Any], sample_weight: Floats | None = None) -> float:
+        metric = r2_score if self._labels is None else accuracy_score
+        return float(metric(y, self.predict(X), sample_weight=sample_weight))
 
     def predict_proba(self, X: TableLike) -> Floats:
         return self._model.by_output(self._model.predicted(self._scores_of(X)))

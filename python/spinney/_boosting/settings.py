@@ -79,13 +79,13 @@ class BoosterParameters:
     interaction_cst: Any = parameter(list, tuple, StrOptions({"pairwise", "no_interactions"}), None, default=None)
     feature_costs: Any = parameter("array-like", dict, None, default=None)
     linear_leaves: bool | LinearLeaves | dict[str, Any] = parameter("boolean", LinearLeaves, dict, default=False)
-    early_stopping: bool | None = parameter("boolean", None, default=None)
+    early_stopping: bool | Auto | None = parameter("boolean", AUTO, None, default=None)
     scoring: Metric | Sequence[Metric] = parameter(str, callable, list, tuple, None, default=None)
     validation_fraction: float | int = parameter(FRACTION, FROM_ONE, default=0.1)
     n_iter_no_change: int | None = parameter(FROM_ONE, None, default=None)
     tol: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-7)
     keep_best: bool = parameter("boolean", default=True)
-    categorical_features: Any = parameter("array-like", None, default=None)
+    categorical_features: Any = parameter("array-like", StrOptions({"from_dtype"}), None, default=None)
     unseen: Unseen = parameter(UNSEEN, default="missing")
     warm_start: bool = parameter("boolean", default=False)
     verbose: int = parameter("verbose", default=0)
@@ -205,7 +205,9 @@ class BoostingSettings(RoundSettings, BoosterParameters):
     @classmethod
     def of(cls, estimator: BoostingEstimator) -> BoostingSettings:
         """Read the parameters of an estimator."""
-        found, defaults = vars(estimator), _defaults(type(estimator))
+        found, defaults = dict(vars(estimator)), _defaults(type(estimator))
+        if found.get("early_stopping") == "auto":
+            found["early_stopping"] = None
         read: dict[str, Any] = {one.name: found[one.name] for one in fields(cls) if one.name in found}
         read |= flat_settings(found) | {
             "estimator": type(estimator).__name__,

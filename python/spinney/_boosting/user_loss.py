@@ -119,7 +119,8 @@ class UserLoss:
         self._formula = DifferentiableFormula(cast(UserFunction, loss), n_jobs)
         self._of_classes = of_classes
         self.link = getattr(loss, "link", "logit" if of_classes else "identity")
-        if self.link == "softmax" or not is_link(self.link) or is_of_classes(self.link) != of_classes:
+        is_usable = isinstance(self.link, str) and self.link != "softmax" and is_link(self.link)
+        if not is_usable or is_of_classes(self.link) != of_classes:
             raise ValueError(f"The loss has link={self.link!r}, which scores of this target cannot have.")
 
     def target(self, rows: LearningRows) -> Floats:

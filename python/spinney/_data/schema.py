@@ -284,6 +284,8 @@ def forced_categories(categorical_features: Iterable[Any] | None, table: RawTabl
     if categorical_features is None:
         return set()
     if isinstance(categorical_features, (str, bytes)):
+        if categorical_features == "from_dtype":
+            return set()
         raise TypeError(
             f"categorical_features must be a list of names, positions or bools, not {categorical_features!r}."
         )

@@ -14,7 +14,7 @@ import spinney._engine as _engine
 from oracle.boosting_rounds import rounds_until_settled
 from processes import run
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error
+from sklearn.metrics import accuracy_score, check_scoring, log_loss, mean_absolute_error
 
 
 def noisy(n=300, seed=0):
@@ -40,10 +40,11 @@ def test_it_stops_when_held_out_rows_no_longer_improve():
 def test_a_number_of_rounds_to_wait_is_enough_to_stop_early():
     X, y = noisy()
     asked = stopping().fit(X, y)
-    implied = stopping(early_stopping=None).fit(X, y)
-    assert implied.fingerprint() == asked.fingerprint()
-    assert len(implied.validation_score_) == len(asked.validation_score_) < 200
-    for given in ({"early_stopping": False}, {"early_stopping": None, "n_iter_no_change": None}):
+    for automatic in (None, "auto"):
+        implied = stopping(early_stopping=automatic).fit(X, y)
+        assert implied.fingerprint() == asked.fingerprint()
+        assert len(implied.validation_score_) == len(asked.validation_score_) < 200
+    for given in ({"early_stopping": False}, {"early_stopping": "auto", "n_iter_no_change": None}):
         whole = stopping(n_estimators=20, **given).fit(X, y)
         assert whole.n_iter_ == 20
         assert not hasattr(whole, "validation_score_")
@@ -413,3 +414,26 @@ def test_a_held_out_target_is_called_by_its_name(kind):
     gaps = np.where(np.arange(60) == 7, np.nan, y)
     with pytest.raises(ValueError, match=r"^y_val contains NaN: 1 missing value\(s\), the first in row 7"):
         kind(n_estimators=2, early_stopping=True).fit(X, y, X_val=X, y_val=gaps)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scoring"), [(spinney.GradientBoostingRegressor, "r2"), (spinney.GradientBoostingClassifier, "accuracy")]
+)
+def test_the_scorer_of_an_estimator_itself_can_stop_the_fit(kind, scoring):
+    X, y = noisy()
+    target = y if scoring == "r2" else y > np.median(y)
+    model = kind(n_estimators=5, early_stopping=True, random_state=0)
+    by_name = kind(n_estimators=5, early_stopping=True, random_state=0, scoring=scoring).fit(X, target)
+    model.set_params(scoring=check_scoring(model)).fit(X, target)
+    assert np.array_equal(model.validation_score_, by_name.validation_score_)
+
+
+def test_attributes_of_histogram_gradient_boosting():
+    X, y = noisy()
+    codes = np.column_stack([np.arange(len(y)) % 3, X])
+    numbers = spinney.GradientBoostingRegressor(n_estimators=2, categorical_features="from_dtype").fit(codes, y)
+    assert numbers.is_categorical_ is None
+    assert numbers.n_trees_per_iteration_ == 1
+    model = spinney.GradientBoostingClassifier(n_estimators=2, categorical_features=[0]).fit(codes, codes[:, 0])
+    assert model.is_categorical_.tolist() == [True] + [False] * X.shape[1]
+    assert model.n_trees_per_iteration_ == 3

@@ -295,3 +295,17 @@ def test_signs_of_sums_are_exact_and_starts_are_where_slopes_cancel():
     found = _engine.root_of_sum(slopes, 0.0, 0.25, 3.0)
     assert found == pytest.approx(np.average(y, weights=weight), rel=1e-14)
     assert len(n_asked) < 30
+
+
+def test_a_link_that_is_no_name_is_refused():
+    class Loss:
+        link = object()
+
+        def loss(self, y, f):
+            return (y - f) ** 2
+
+        def gradient(self, y, f):
+            return 2 * (f - y)
+
+    with pytest.raises(ValueError, match="The loss has link=<object"):
+        spinney.GradientBoostingRegressor(n_estimators=1, loss=Loss()).fit([[0.0], [1.0]], [0.0, 1.0])
