@@ -3,6 +3,9 @@
 import inspect
 import operator
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import spinney
 from spinney._boosting.options.recipe import to_markdown
@@ -100,7 +103,19 @@ def print_recipe(_app, page, source):
         source[0] = source[0].replace("<!-- the recipe of the defaults -->", to_markdown())
 
 
+def draw_pictures(_app):
+    """Draw the pictures of the pages, if the package or a program that draws them has changed since the last time."""
+    docs = Path(__file__).parent
+    programs, drawn = docs.parent / "tools", docs / "pictures" / ".drawn"
+    package = Path(spinney.__file__).parent
+    sources = [*package.rglob("*.py"), *package.glob("*.so"), *programs.glob("*pictures*.py")]
+    if not drawn.exists() or drawn.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+        subprocess.run([sys.executable, programs / "make_pictures.py"], check=True)
+        drawn.touch()
+
+
 def setup(app):
-    """Have Sphinx print the recipe of the defaults from the code that decides by it, and group parameters."""
+    """Have Sphinx draw the pictures, print the recipe of the defaults from its table, and group parameters."""
+    app.connect("builder-inited", draw_pictures)
     app.connect("source-read", print_recipe)
     app.connect("autodoc-process-docstring", group_parameters, priority=600)

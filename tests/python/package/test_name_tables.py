@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import spinney
+from spinney._estimator.other_libraries import argument_called
 
 DOCS = Path(__file__).parents[3] / "docs"
 BOOSTED = ("GradientBoostingClassifier", "GradientBoostingRegressor", "GradientBoostingRanker")
@@ -59,3 +60,44 @@ def test_names_of_ours_exist(page):
         bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", code)  # values in quotes are not names
         for name in re.findall(r"[A-Za-z_]\w*", bare):
             assert name in known, f"{page}: {name} in {line.strip()}"
+
+
+# Objects and methods in the tables of boosting, which are no parameters
+NO_PARAMETERS = {"DMatrix", "Pool", "pred_interactions", "feature_importances_", "calc_leaf_indexes"} | {
+    f"{library}Ranker" for library in ("XGB", "LGBM", "CatBoost")
+}
+
+
+def rows_of(page):
+    """Names in the first column of a page's table, and the text of the second."""
+    lines = (DOCS / f"{page}.rst").read_text(encoding="utf-8").splitlines()
+    top, middle, bottom = (k for k, line in enumerate(lines) if re.fullmatch(r"=+ +=+", line))
+    start = lines[top].rindex(" ") + 1
+    for line in lines[middle + 1 : bottom]:
+        for code in re.findall(r"``(\w+)(?:=.*?)?``", line[:start]):
+            yield code, line[start:]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("coming_from/")])
+def test_tables_agree_with_the_errors(page):
+    """For each name of another library, a page and the error for that name give the same answer."""
+    kind = spinney.GradientBoostingClassifier
+    parameters = inspect.signature(kind).parameters
+    arguments = inspect.signature(kind.fit).parameters
+    rows = [(theirs, ours) for theirs, ours in rows_of(page) if theirs not in NO_PARAMETERS]
+    assert len(rows) > 20
+    for theirs, ours in rows:
+        if theirs in parameters:
+            assert f"``{theirs}" in ours, theirs
+            continue
+        with pytest.raises(TypeError, match=f"'{theirs}'") as error:
+            kind(**{theirs: 1})
+        advice = str(error.value).partition(". ")[2]
+        if (argument := argument_called(theirs, arguments)) is not None:
+            advice = argument
+        words = {name for name in re.findall(r"\w+", advice) if name in (*parameters, *arguments, "importances")}
+        shown = set(re.findall(r"\w+", " ".join(re.findall(r"``(.+?)``", ours))))
+        if "Leave it out" in advice:
+            assert shown.isdisjoint(parameters), f"{theirs}: the page has {ours.strip()}, the error {advice}"
+        else:
+            assert words & shown or "else leave it out" in advice, f"{theirs}: {ours.strip()}; the error: {advice}"

@@ -168,7 +168,10 @@ def test_the_readme_examples_run(capsys, tmp_path, monkeypatch):
         exec(compile(example, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert re.search(r"\['(yes|no)' '(yes|no)'\]", printed)
-    assert "← chosen" in printed
+    (table,) = re.findall(r"```text\n(.*?)```", readme, flags=re.DOTALL)
+    assert table in printed
+    picture = REPOSITORY / "docs" / "pictures" / "loans.svg"
+    assert spinney.tree_svg(names["model"]) == picture.read_text(encoding="utf-8")
     assert "Predicting species (3 classes)" in printed
     assert (tmp_path / "penguins.html").is_file()
 
