@@ -379,9 +379,12 @@ def local_pictures(folder: Path) -> None:
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     numbers = X[["bill_length_mm", "body_mass_g"]].dropna()
     species = y[numbers.index]
-    chosen = spinney.KNeighborsClassifier("cv", k_values=range(1, 41)).fit(numbers, species)
+    chosen = spinney.KNeighborsClassifier("cv", k_values=range(1, 41), scale="standard").fit(numbers, species)
     save(spinney.plot_error_curve(chosen).figure, folder / "neighbours_error.png")
-    models = {f"{k} neighbour{'s' * (k > 1)}": spinney.KNeighborsClassifier(k) for k in (1, chosen.n_neighbors_, 150)}
+    models = {
+        f"{k} neighbour{'s' * (k > 1)}": spinney.KNeighborsClassifier(k, scale="standard")
+        for k in (1, chosen.n_neighbors_, 150)
+    }
     models |= {"cells of a fifth of the range": spinney.HistogramClassifier(0.2)}
     figure, all_axes = mpl.pyplot.subplots(1, 4, figsize=(14, 3.6), layout="constrained", sharey=True)
     for ax, (title, model) in zip(all_axes, models.items(), strict=True):

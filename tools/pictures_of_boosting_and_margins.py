@@ -147,7 +147,7 @@ def margin_pictures(folder: Path) -> None:
     kernels["linear"]["kernel"], kernels["Gaussian (RBF)"]["kernel"] = "linear", "rbf"
     figure, axes = mpl.pyplot.subplots(1, 4, figsize=(12, 3.1), layout="constrained", sharey=True)
     for ax, (name, options) in zip(axes, kernels.items(), strict=True):
-        own = spinney.SVC(**options).fit(moons, side)
+        own = spinney.SVC(scale="standard", **options).fit(moons, side)
         spinney.plot_support(own, moons, side, slacks=False, ax=ax)
         ax.get_legend().remove()
         ax.set(title=f"{name}: {own.score(moons, side):.0%}", xlabel="", ylabel="")

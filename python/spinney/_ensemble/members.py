@@ -250,6 +250,8 @@ DROPPED = "drop"
 def estimator_of_word(word: str, task: str) -> BaseEstimator:
     """Return the estimator of a word of ``spinney fit --model``, with its default settings.
 
+    Models that compare rows by their terms are fitted to standardised columns: ``scale="standard"``.
+
     Parameters
     ----------
     word : str
@@ -269,7 +271,14 @@ def estimator_of_word(word: str, task: str) -> BaseEstimator:
     name = estimator_of(FITTED_BY_COMMAND[key], task == "Classifier")
     if name is None:
         raise ValueError(f"{word!r} is not available as a {task.lower()}. Use another model.")
-    return public(name)()
+    return with_standard_scale(public(name)())
+
+
+def with_standard_scale(estimator: Any) -> Any:
+    """Set ``scale="standard"`` in an estimator that does not scale columns by default."""
+    if estimator.get_params(deep=False).get("scale", "") is None:
+        estimator.set_params(scale="standard")
+    return estimator
 
 
 def read_members(members: Any, what: str = "estimators") -> list[tuple[str, Any]]:

@@ -109,7 +109,7 @@ class BaseNeighbors(LocalEstimator):
     weights: str | Callable[[Floats], Floats] = parameter(StrOptions(set(WEIGHTS)), callable, default="uniform")
     metric: Metric = parameter(StrOptions({"auto", *METRICS}), callable, default="auto")
     p: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=2.0)
-    scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default="standard")
+    scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default=None)
     algorithm: Literal["auto", "brute", "tree"] = parameter(StrOptions(set(ALGORITHMS)), default="auto")
     ties: Literal["first", "all"] = parameter(StrOptions(set(TIES)), default="first")
     k_values: ArrayLike | None = parameter("array-like", None, default=None)
@@ -360,8 +360,8 @@ class KNeighborsClassifier(LocalClassifier, BaseNeighbors):
     """k-nearest neighbours classification: the nearest training rows vote for the class of a row.
 
     The search is exact. Tables with categories or missing values use Gower's distance, numeric tables the Euclidean
-    distance of the scaled columns. Of rows at equal distance the first in the table is a neighbour; of classes with
-    equal votes the first in ``classes_`` wins.
+    distance; set ``scale`` if columns differ in unit. Of rows at equal distance the first in the table is a neighbour;
+    of classes with equal votes the first in ``classes_`` wins.
 
     See Also
     --------
@@ -385,7 +385,7 @@ class KNeighborsRegressor(LocalRegressor, BaseNeighbors):
     """k-nearest neighbours regression: the prediction is the mean of the nearest training rows.
 
     The search is exact. Tables with categories or missing values use Gower's distance, numeric tables the Euclidean
-    distance of the scaled columns. Of rows at equal distance the first in the table is a neighbour.
+    distance; set ``scale`` if columns differ in unit. Of rows at equal distance the first in the table is a neighbour.
 
     See Also
     --------

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +23,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, only_if
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.file.codec import SavedState, columns, number, numbers
+from spinney._model.file.codec import SavedState, columns, integer, number, numbers
 from spinney._model.svm.model import KERNELS, FittedMachines
 from spinney._svm.margin_estimator import (
     GAMMA_STEPS,
@@ -177,9 +177,9 @@ class BaseKernelMachine(BaseMargin):
             is_double=self.precision == "double",
             n_jobs=self._n_threads,
         )
-        problems = self._problems(merged, table)
+        problems, breaks_ties = self._problems(merged, table), bool(getattr(self, "break_ties", False))
         for solutions in solver.solve(merged, problems, penalties):
-            model = machines_of(merged, problems, solutions, solver, rows.design, table.target.n_classes)
+            model = machines_of(merged, problems, solutions, solver, rows.design, table.target.n_classes, breaks_ties)
             yield Solved(merged, problems, solutions, model)
 
     def _grid(self, rows: MarginRows) -> Grid:
@@ -224,7 +224,7 @@ class BaseKernelMachine(BaseMargin):
         self.dual_gap_ = np.array([solution.gap for solution in solutions])
         self.kkt_violation_ = np.array([solution.violation for solution in solutions])
         self.objective_ = np.array([solution.objective for solution in solutions])
-        self.n_iter_ = np.array([solution.n_iter for solution in solutions])
+        self.n_iter_: Any = np.array([solution.n_iter for solution in solutions])
         self.slacks_ = solved.slacks
         self.gamma_ = chosen.gamma
         self._set_chosen(chosen)
@@ -233,27 +233,32 @@ class BaseKernelMachine(BaseMargin):
 
     @property
     def support_(self) -> NDArray[np.int64]:
-        """Row numbers of the support vectors in the training table; of equal rows the first."""
+        """Row numbers of the support vectors in the training table."""
         check_is_fitted(self)
         return self.margin_.support
 
     @property
     def support_vectors_(self) -> Floats:
-        """Support vectors as rows of terms."""
+        """Support vectors as rows of terms, in the units of the columns."""
         check_is_fitted(self)
-        return self.margin_.vectors
+        model = self.margin_
+        if model.design is None:
+            return np.empty((len(model.support), 0))
+        return (model.vectors * model.design.scale + model.design.center)[model.vector]
 
     @property
     def n_support_(self) -> NDArray[np.int32]:
         """Number of support vectors of each class."""
         check_is_fitted(self)
-        return self.margin_.n_support
+        of_vector = np.repeat(np.arange(len(self.margin_.n_vectors)), self.margin_.n_vectors)
+        counts = np.bincount(of_vector[self.margin_.vector], minlength=len(self.margin_.n_vectors))
+        return counts.astype(np.int32)
 
     @property
     def dual_coef_(self) -> Floats:
-        """Dual coefficients of the support vectors."""
+        """Dual coefficients of the support vectors; equal rows share their coefficient by weight."""
         check_is_fitted(self)
-        return self.margin_.coefficients
+        return self.margin_.coefficients[:, self.margin_.vector] * self.margin_.fraction
 
     @property
     def coef_(self) -> Floats:
@@ -261,7 +266,11 @@ class BaseKernelMachine(BaseMargin):
         check_is_fitted(self)
         if self.margin_.kernel != "linear":
             raise AttributeError("coef_ is only available when the kernel is linear: kernel='linear'.")
-        return self.margin_.planes
+        return self.margin_.raw_planes[0]
+
+    @property
+    def _is_linear(self) -> bool:
+        return self.margin_.kernel == "linear"
 
     def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
         if hasattr(self, "margin_") and callable(self.margin_.kernel):
@@ -332,8 +341,25 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
 
     probability: bool = parameter("boolean", default=False)
     decision_function_shape: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
+    break_ties: bool = parameter("boolean", default=False)
     _is_class_target = True
-    predict = table_estimator.predict_labels
+
+    def predict(self, X: TableLike) -> NDArray[Any]:
+        """Predict the class of each row; of classes with equal votes, the first unless ``break_ties``.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'. Use 'ovr' to break ties.")
+        return table_estimator.predict_labels(self, X)
 
     def decision_function(self, X: TableLike) -> Floats:
         """Scores of each row; for two classes, the signed distance from the boundary in units of the margin.
@@ -370,6 +396,10 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
             Columns in the order of `classes_`. They need not agree with `predict`, which uses the scores alone.
         """
         scores = self._scores(X)
+        if self.margin_.calibration is None:
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False. Fit again with probability=True."
+            )
         return self.margin_.predicted(scores)
 
     predict_log_proba = only_if(_why_no_probabilities)(table_estimator.predict_log_proba)
@@ -392,9 +422,9 @@ class SVC(BaseKernelClassifier):
     The dual is solved by sequential minimal optimisation with second-order working set selection, until no pair of rows
     violates the optimality (KKT) conditions by more than ``tol``.
 
-    Numeric columns are centred and scaled (unless ``scale=False``), each category becomes an indicator term, and
-    missing values are replaced by the mean, with an indicator term: ``terms_`` names the terms. Rows that are equal in
-    all terms and in class are merged, and their weights added.
+    Numeric columns are terms as they are, unless ``scale`` is set, which is recommended if columns differ in unit. Each
+    category becomes an indicator term, and missing values are replaced by the mean, with an indicator term: ``terms_``
+    names the terms. Rows that are equal in all terms and in class are merged during the fit.
 
     See Also
     --------
@@ -404,7 +434,7 @@ class SVC(BaseKernelClassifier):
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> model = spinney.SVC(C=10.0).fit(X, y)
+    >>> model = spinney.SVC(C=10.0, scale="standard").fit(X, y)
     >>> round(model.score(X, y), 2)
     1.0
     """
@@ -437,7 +467,7 @@ class NuSVC(BaseKernelClassifier):
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> model = spinney.NuSVC(nu=0.1).fit(X, y)
+    >>> model = spinney.NuSVC(nu=0.1, scale="standard").fit(X, y)
     >>> round(model.score(X, y), 2)
     1.0
     """
@@ -462,6 +492,11 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
 
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
     predict = table_estimator.predict_values
+    _saved = SavedState("fitted", {**_SAVED, "n_iter_": integer(), "C_": number(0.0), "cv_results_": columns()})
+
+    def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
+        super()._set_fitted(solved, chosen)
+        self.n_iter_ = int(solved.solutions[0].n_iter)
 
 
 @estimator
@@ -514,7 +549,7 @@ class NuSVR(BaseKernelRegressor):
     """
 
     nu: float = parameter(_NU, default=0.5)
-    _saved = SavedState("fitted", {**_SAVED, "C_": number(0.0), "epsilon_": numbers(), "cv_results_": columns()})
+    _saved = SavedState("fitted", {**BaseKernelRegressor._saved.fields, "epsilon_": numbers()})
 
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
         return nu_value_problem(rows, float(self.nu))

@@ -21,7 +21,7 @@ from spinney._data.types import Floats
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.file.codec import SavedState, bounds, columns, number, numbers
+from spinney._model.file.codec import SavedState, bounds, columns, integer, number, numbers
 from spinney._model.svm.model import FittedPlanes
 from spinney._svm.linear_solve import Plane, PlaneProblem, Terms, fit_plane
 from spinney._svm.margin_estimator import (
@@ -64,9 +64,9 @@ class BasePlanes(BaseMargin):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients of the terms, (n_machines, n_terms)."""
+        """Coefficients of the terms, (n_machines, n_terms), in the units of the columns."""
         check_is_fitted(self)
-        return self.margin_.planes
+        return self.margin_.raw_planes[0]
 
     def _about(self) -> About:
         n_terms, n = len(self.terms_), self.margin_.n_machines
@@ -100,13 +100,15 @@ class BaseLinearMachine(BasePlanes):
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
     tol: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1e-4)
     max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=200)
+    fit_intercept: bool = parameter("boolean", default=True)
+    intercept_scaling: float = parameter(Interval(Real, 0.0, np.inf, closed="right"), default=1.0)
     cv: Any = parameter("cv_object", "array-like", default=5)
     _saved: ClassVar[SavedState] = SavedState(
         "fitted",
         {
             "objective_": numbers(),
             "dual_gap_": numbers(),
-            "n_iter_": numbers(np.int64),
+            "n_iter_": integer(),
             "C_": number(0.0),
             "cv_results_": columns(),
         },
@@ -136,7 +138,7 @@ class BaseLinearMachine(BasePlanes):
         self.margin_ = self._model(np.array([plane.weights for plane in planes]), rows, table.target.n_classes)
         self.objective_ = np.array([plane.objective for plane in planes])
         self.dual_gap_ = np.array([plane.gap for plane in planes])
-        self.n_iter_ = np.array([plane.n_iter for plane in planes])
+        self.n_iter_ = max(plane.n_iter for plane in planes)
         self._set_chosen(chosen)
 
     def _path(self, table: MarginTable, rows: TermRows, penalties: Floats) -> Iterator[FittedPlanes]:
@@ -152,8 +154,9 @@ class BaseLinearMachine(BasePlanes):
         for m, machine in enumerate(self._machines(rows, table)):
             own = machine.used() if squared else machine.merged
             first = start[m].weights if start is not None and squared else None
-            terms = Terms(own.terms, self._n_threads)
-            problem = PlaneProblem(terms, own.target, C * own.weight, self._tube, float(self.tol), self.max_iter)
+            terms = Terms(own.terms, self._n_threads, bool(self.fit_intercept))
+            ridge = np.append(np.ones(len(own.terms)), 1.0 / self.intercept_scaling**2 if self.fit_intercept else 1.0)
+            problem = PlaneProblem(terms, ridge, own.target, C * own.weight, self._tube, float(self.tol), self.max_iter)
             planes.append(fit_plane(problem, squared, first))
         return planes
 
@@ -174,8 +177,9 @@ class BaseLinearMachine(BasePlanes):
 class LinearSVC(ClassifierMixin, BaseLinearMachine):
     """Linear support vector classification for many rows.
 
-    Minimises ½|w|² plus ``C`` times the hinge loss, for two classes or for each class against the rest. Unlike in
-    liblinear, the intercept is not penalised, so that shifting a column does not change the model.
+    Minimises ½|w|² plus ``C`` times the hinge loss, for two classes or for each class against the rest. As in
+    liblinear, the intercept is penalised too; ``intercept_scaling=inf`` leaves it unpenalised, so that shifting a
+    column does not change the model.
 
     Time is linear in the rows and quadratic in the terms. The squared hinge loss is minimised by Newton's method in a
     few iterations, the hinge loss by an interior point method to a duality gap of ``tol``.
@@ -188,7 +192,7 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> model = spinney.LinearSVC().fit(X, y)
+    >>> model = spinney.LinearSVC(scale="standard").fit(X, y)
     >>> round(model.score(X, y), 2)
     1.0
     """
@@ -208,8 +212,9 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
 class LinearSVR(RegressorMixin, BaseLinearMachine):
     """Linear support vector regression for many rows.
 
-    Minimises ½|w|² plus ``C`` times the epsilon-insensitive loss. Unlike in liblinear, the intercept is not penalised.
-    The squared loss is minimised by Newton's method, the other by an interior point method.
+    Minimises ½|w|² plus ``C`` times the epsilon-insensitive loss. As in liblinear, the intercept is penalised too,
+    unless ``intercept_scaling=inf``. The squared loss is minimised by Newton's method, the other by an interior point
+    method.
 
     See Also
     --------
@@ -230,6 +235,11 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
         StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"}), default="epsilon_insensitive"
     )
     predict = table_estimator.predict_values
+
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients of the terms, (n_terms,), in the units of the columns."""
+        return np.asarray(super().coef_[0])
 
     @property
     def _tube(self) -> float | None:

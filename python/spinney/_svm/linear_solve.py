@@ -1,7 +1,7 @@
 """Solvers of linear support vector machines: Newton's method for squared losses, an interior point method for others.
 
 Both use the rows only through three sums that the engine computes: scores, weighted sums of terms, and weighted
-products of terms. The intercept is not penalised.
+products of terms. The penalty of the intercept b is b² / (2 intercept_scaling²), as in liblinear.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ class Plane:
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of the rows, (n_terms, n_rows), and sums over them."""
+    """Terms of the rows, (n_terms, n_rows), and sums over them; the last term is 1, or 0 without an intercept."""
 
     terms: Floats
     n_jobs: int
+    has_intercept: bool = True
 
     @property
     def n_weights(self) -> int:
@@ -57,19 +58,17 @@ class Terms:
 
     def sums(self, factors: Floats) -> Floats:
         """Return the sum over rows of factors times each term, and of factors times 1."""
-        return _engine.term_sums(self.terms, np.ascontiguousarray(factors), self.n_jobs)
+        found = _engine.term_sums(self.terms, np.ascontiguousarray(factors), self.n_jobs)
+        if not self.has_intercept:
+            found[-1] = 0.0
+        return found
 
     def products(self, factors: Floats) -> Floats:
         """Return the sum over rows of factors times the product of each pair of terms."""
-        return _engine.term_products(self.terms, np.ascontiguousarray(factors), self.n_jobs)
-
-
-def _penalised(matrix: Floats) -> Floats:
-    """Add the Hessian of the penalty, which does not include the intercept."""
-    penalised = matrix.copy()
-    diagonal = np.arange(len(penalised) - 1)
-    penalised[diagonal, diagonal] += 1.0
-    return penalised
+        found = _engine.term_products(self.terms, np.ascontiguousarray(factors), self.n_jobs)
+        if not self.has_intercept:
+            found[-1], found[:, -1] = 0.0, 0.0
+        return found
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:
@@ -83,10 +82,6 @@ def _solved(matrix: Floats, right: Floats) -> Floats:
         ridge = max(10 * ridge, 1e-13 * max(float(np.abs(matrix).max()), 1e-300))
 
 
-def _square(weights: Floats) -> float:
-    return float((weights[:-1] ** 2).sum())
-
-
 # ---- squared losses ---------------------------------------------------------------------------------------
 
 
@@ -98,6 +93,8 @@ class PlaneProblem:
     ----------
     table : Terms
         Terms of the rows.
+    ridge : ndarray of shape (n_terms + 1,)
+        Penalty of each squared weight: 1, and that of the intercept, which may be 0.
     z : ndarray of shape (n_rows,)
         Class ±1, or numeric target.
     bound : ndarray of shape (n_rows,)
@@ -111,6 +108,7 @@ class PlaneProblem:
     """
 
     table: Terms
+    ridge: Floats
     z: Floats
     bound: Floats
     epsilon: float | None
@@ -125,16 +123,20 @@ class PlaneProblem:
         shift = np.where(error > 0, self.epsilon, -self.epsilon)
         return np.asarray(np.where(np.abs(error) > self.epsilon, error - shift, 0.0))
 
+    def square(self, weights: Floats) -> float:
+        """Return the penalised squared norm of the weights."""
+        return float((self.ridge * weights**2).sum())
+
     def level(self) -> Plane | None:
         """Return the constant solution of zero loss, if one is within epsilon of all targets."""
         low, high = float(self.z.min()), float(self.z.max())
-        if self.epsilon is None or not high - low <= 2 * self.epsilon:
+        if self.epsilon is None or self.ridge[-1] > 0 or not high - low <= 2 * self.epsilon:
             return None
         return Plane(np.append(np.zeros(self.table.n_weights - 1), low + (high - low) / 2), 0.0, 0.0, 0)
 
 
 def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
-    """Minimise ½|w|² + Σ bound · loss² for the hinge loss (epsilon None) or the epsilon-insensitive loss.
+    """Minimise ½ Σ ridge · w² + Σ bound · loss² for the hinge loss (epsilon None) or the epsilon-insensitive loss.
 
     The objective is piecewise quadratic, so that Newton's method converges in a few iterations.
     """
@@ -146,14 +148,13 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     for n_iter in range(max_iter + 1):
         beyond = problem.beyond(scores)
         pull = bound * beyond
-        gradient = -2.0 * table.sums(pull)
-        gradient[:-1] += weights[:-1]
+        gradient = problem.ridge * weights - 2.0 * table.sums(pull)
         norm = float(np.sqrt((gradient**2).sum()))
         first = norm if n_iter == 0 and start is None else first
-        value = _square(weights) / 2 + float((pull * beyond).sum())
+        value = problem.square(weights) / 2 + float((pull * beyond).sum())
         if norm <= problem.tol * first or n_iter == max_iter:
             break
-        hessian = _penalised(table.products(2.0 * bound * (beyond != 0)))
+        hessian = table.products(2.0 * bound * (beyond != 0)) + np.diag(problem.ridge)
         step = _solved(hessian, -gradient[np.newaxis])[0]
         along = table.scores(step)
         length = _line_search(problem, weights, scores, step, along, value, float((gradient * step).sum()))
@@ -170,7 +171,7 @@ def _line_search(
     length = 1.0
     while length > _SHORTEST:
         beyond = problem.beyond(scores + length * along)
-        tried = _square(weights + length * step) / 2 + float((problem.bound * beyond * beyond).sum())
+        tried = problem.square(weights + length * step) / 2 + float((problem.bound * beyond * beyond).sum())
         if tried <= value + 1e-4 * length * slope:
             return length
         length /= 2
@@ -191,9 +192,9 @@ class _Interior:
 
 
 def interior(problem: PlaneProblem) -> Plane:
-    """Minimise ½|w|² + Σ bound · loss for the hinge loss (epsilon None) or the epsilon-insensitive loss.
+    """Minimise ½ Σ ridge · w² + Σ bound · loss for the hinge loss (epsilon None) or the epsilon-insensitive loss.
 
-    The dual has one variable a per row, or two, for errors above and below; w is the sum of sign · a · terms. A
+    The dual has one variable a per row, or two, for errors above and below; ridge · w is the sum of sign · a · terms. A
     primal-dual interior point method (Mehrotra's predictor-corrector) solves it; each iteration solves a linear system
     no larger than the number of terms.
     """
@@ -210,9 +211,10 @@ def interior(problem: PlaneProblem) -> Plane:
     for n_iter in range(problem.max_iter + 1):
         scores = table.scores(point.weights)
         sums = table.sums((sign * point.a).sum(axis=0))
-        primal = _square(point.weights) / 2 + float((bound * np.abs(problem.beyond(scores))).sum())
-        dual = -float((cost * point.a).sum()) - _square(sums) / 2
-        infeasibility = abs(float(sums[-1]))  # the dual constrains this sum to 0
+        primal = problem.square(point.weights) / 2 + float((bound * np.abs(problem.beyond(scores))).sum())
+        is_free = problem.ridge == 0  # an intercept without penalty, whose sum the dual constrains to 0
+        dual = -float((cost * point.a).sum()) - float((sums**2 / np.where(is_free, np.inf, problem.ridge)).sum()) / 2
+        infeasibility = float(np.abs(sums[is_free]).sum())
         gap = (abs(primal - dual) + infeasibility) / max(abs(primal), 1e-12)
         if gap <= problem.tol or n_iter == problem.max_iter:
             break
@@ -228,12 +230,11 @@ def _advance(problem: PlaneProblem, point: _Interior, sign: Floats, gradient: Fl
     if not (mean > 0 and point.a.min() > 0 and rest.min() > 0):
         return False
     stiff = 1.0 / (point.low / point.a + point.high / rest)
-    matrix = _penalised(table.products(stiff.sum(axis=0)))
+    matrix = table.products(stiff.sum(axis=0)) + np.diag(problem.ridge)
     if not np.isfinite(matrix).all():
         return False
     residual = gradient - point.low + point.high
-    target = -sums.copy()
-    target[:-1] += point.weights[:-1]
+    target = problem.ridge * point.weights - sums
 
     def direction(low_goal: Floats, high_goal: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the Newton steps of a, both multipliers and the weights toward complementarity equal to the goals."""

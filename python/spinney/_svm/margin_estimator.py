@@ -90,7 +90,7 @@ class TermRows:
         """Return held-out rows in the form that the model of a fold reads."""
         if self.design is None:
             assert isinstance(model, FittedMachines)
-            return np.ascontiguousarray(self.terms[np.ix_(rows, model.support)])
+            return np.ascontiguousarray(self.terms[np.ix_(rows, model.vector_rows)])
         return np.ascontiguousarray(self.terms[:, rows].T)
 
 
@@ -152,7 +152,7 @@ class Chosen:
 class BaseMargin(TableEstimator):
     """Estimators whose model is one or several machines, each of which gives a row a score."""
 
-    scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default="standard")
+    scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default=None)
     categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
     unseen: Unseen = parameter(UNSEEN, default="missing")
     random_state: int | RandomState | None = parameter("random_state", default=None)
@@ -161,6 +161,11 @@ class BaseMargin(TableEstimator):
     margin_: FittedMargin = field(init=False)
     _model_attribute = "margin_"
     _noun: ClassVar[str] = "support vector machine"
+
+    @property
+    def _is_linear(self) -> bool:
+        """Whether each machine is a hyperplane in the space of the columns."""
+        return True
 
     @abstractmethod
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
@@ -230,9 +235,9 @@ class BaseMargin(TableEstimator):
 
     @property
     def intercept_(self) -> Floats:
-        """Intercept of each machine."""
+        """Intercept of each machine; of hyperplanes, in the units of the columns."""
         check_is_fitted(self)
-        return self.margin_.intercepts
+        return self.margin_.raw_planes[1] if self._is_linear else self.margin_.intercepts
 
     @property
     def terms_(self) -> list[str]:
@@ -293,6 +298,8 @@ class MarginRows:
         Number of the first of these rows in the table.
     place : ndarray of shape (n_rows,)
         Index of each row of the table among the distinct rows; -1 if its weight is 0.
+    fraction : ndarray of shape (n_rows,)
+        Weight of each row of the table as a fraction of the weight of all rows equal to it.
     """
 
     terms: Floats
@@ -300,6 +307,7 @@ class MarginRows:
     weight: Floats
     first: Places
     place: Places
+    fraction: Floats
 
     def __len__(self) -> int:
         return len(self.target)
@@ -316,7 +324,7 @@ class MarginRows:
         np.minimum.at(first, group, rows)
         place = np.full(len(weight), -1)
         place[rows] = group
-        return cls(np.ascontiguousarray(terms[:, first]), target[first], total, first, place)
+        return cls(np.ascontiguousarray(terms[:, first]), target[first], total, first, place, weight / total[place])
 
     @classmethod
     def of_matrix(cls, matrix: Floats, target: Floats, weight: Floats) -> MarginRows:
@@ -325,7 +333,8 @@ class MarginRows:
         rows = used[np.argsort(target[used], kind="stable")]
         place = np.full(len(weight), -1)
         place[rows] = np.arange(len(rows))
-        return cls(np.ascontiguousarray(matrix[np.ix_(rows, rows)]), target[rows], weight[rows], rows, place)
+        own = np.ascontiguousarray(matrix[np.ix_(rows, rows)])
+        return cls(own, target[rows], weight[rows], rows, place, np.ones(len(weight)))
 
 
 def _sorted(keys: list[Floats]) -> tuple[Places, NDArray[np.bool_]]:

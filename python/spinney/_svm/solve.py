@@ -279,6 +279,7 @@ def machines_of(
     solver: Solver,
     design: Design | None,
     n_classes: int | None,
+    breaks_ties: bool,
 ) -> FittedMachines:
     """Return the fitted model of some solutions."""
     places, values = [], []  # of the support vectors of each machine
@@ -299,18 +300,25 @@ def machines_of(
             position = np.where(rows.target[places[m]] == i, j - 1, i)
         coefficients[position, columns] = values[m]
     codes = rows.target[at].astype(np.intp) if n_classes else np.zeros(len(at), dtype=np.intp)
+    support = np.flatnonzero(np.isin(rows.place, at))
+    vector = np.searchsorted(at, rows.place[support])
+    by_class = np.argsort(codes[vector], kind="stable")
+    support, vector = support[by_class], vector[by_class]
     return FittedMachines(
         kernel=solver.kernel,
         gamma=solver.gamma,
         coef0=solver.coef0,
         degree=solver.degree,
         vectors=np.empty((len(at), 0)) if design is None else np.ascontiguousarray(rows.terms[:, at].T),
-        support=rows.first[at].astype(np.int64),
+        support=support.astype(np.int64),
+        vector=vector.astype(np.int64),
+        fraction=rows.fraction[support],
         coefficients=coefficients,
-        n_support=np.bincount(codes, minlength=k).astype(np.int32),
+        n_vectors=np.bincount(codes, minlength=k).astype(np.int32),
         design=design,
         strategy=problems.strategy,
         intercepts=np.array([problems.sign * solution.intercept for solution in solutions]),
+        breaks_ties=breaks_ties,
         n_classes=None if n_classes is None else [n_classes],
     )
 

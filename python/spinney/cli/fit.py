@@ -17,6 +17,7 @@ from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._boosting.ranking import ranking_score
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
+from spinney._ensemble.members import with_standard_scale
 from spinney._estimator.estimator import About, Estimator
 from spinney._evaluate.folds import draw_folds
 from spinney._evaluate.problem import BASELINE, Array, EstimatorLike, Problem, baseline_of
@@ -93,7 +94,7 @@ class FitOptions:
         if name is None:
             raise fail(f"--model {self.kind} is a classifier, but the target is numeric. Choose another model.")
         chosen = {key: value for key, value in self.parameters.items() if value is not None}
-        model = public(name)().set_params(**defaults | chosen)
+        model = with_standard_scale(public(name)()).set_params(**defaults | chosen)
         return model.set_params(random_state=self.seed) if "random_state" in model.get_params(deep=False) else model
 
     @property

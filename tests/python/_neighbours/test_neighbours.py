@@ -202,7 +202,7 @@ def test_probabilities_agree_with_the_reference_implementation(weights, ties, we
 def test_weights_may_be_a_function(numbers):
     X, _, values = numbers
     for given_weights in (lambda d: 1 / (1 + d), lambda d: np.exp(-d)):
-        model = spinney.KNeighborsRegressor(5, weights=given_weights).fit(X, values)
+        model = spinney.KNeighborsRegressor(5, weights=given_weights, scale="standard").fit(X, values)
         scaled = StandardScaler().fit_transform(X)
         peer = PeerRegressor(5, weights=given_weights).fit(scaled, values)
         np.testing.assert_allclose(model.predict(X), peer.predict(scaled))
@@ -260,7 +260,7 @@ def test_the_number_of_neighbours_is_that_of_a_grid_search(numbers, cv, weights)
     values = [1, 2, 3, 5, 8, 13, 20, 30]
     grid = {"kneighborsclassifier__n_neighbors": values}
     peer = GridSearchCV(make_pipeline(StandardScaler(), PeerClassifier(weights=weights)), grid, cv=cv).fit(X, y)
-    model = spinney.KNeighborsClassifier("cv", cv=cv, weights=weights, k_values=values).fit(X, y)
+    model = spinney.KNeighborsClassifier("cv", cv=cv, weights=weights, k_values=values, scale="standard").fit(X, y)
     np.testing.assert_allclose(1 - model.cv_results_["error"], peer.cv_results_["mean_test_score"], atol=1e-12)
     assert model.n_neighbors_ == peer.best_params_["kneighborsclassifier__n_neighbors"]
     folds = [peer.cv_results_[f"split{f}_test_score"] for f in range(cv.get_n_splits())]
@@ -424,3 +424,15 @@ def test_infinite_numbers_do_not_blur_the_others(model):
     X.loc[[3, 7], "a"] = np.inf
     y[[3, 7]] = "high"
     assert model.fit(X, y).score(X, y) > expected - 0.05
+
+
+def test_defaults_give_the_neighbours_of_scikit_learn(numbers):
+    X, y, values = numbers
+    X = X * [1.0, 10.0, 100.0, 0.1]
+    peer = PeerClassifier().fit(X, y)
+    model = spinney.KNeighborsClassifier().fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), peer.predict_proba(X))
+    np.testing.assert_allclose(model.kneighbors(X)[0], peer.kneighbors(X)[0])
+    np.testing.assert_allclose(
+        spinney.KNeighborsRegressor().fit(X, values).predict(X), PeerRegressor().fit(X, values).predict(X)
+    )

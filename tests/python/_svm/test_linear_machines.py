@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.margin import perceptron, plane_objective
 from scipy.optimize import minimize
+from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from spinney import _engine
@@ -64,24 +65,31 @@ def test_systems_are_solved_or_rejected():
 
 
 @examples(6)
-@given(seed=st.integers(0, 10**6), C=st.sampled_from([0.01, 1.0, 100.0]), squared=st.booleans(), values=st.booleans())
-def test_planes_minimise_the_objective(seed, C, squared, values):
+@given(
+    seed=st.integers(0, 10**6),
+    C=st.sampled_from([0.01, 1.0, 100.0]),
+    squared=st.booleans(),
+    values=st.booleans(),
+    scaling=st.sampled_from([1.0, np.inf]),
+)
+def test_planes_minimise_the_objective(seed, C, squared, values, scaling):
     X, score = noisy(seed)
     weight = np.random.RandomState(seed).rand(len(X)) + 0.2
     if values:
         z, epsilon = score, 0.2
         loss = "squared_epsilon_insensitive" if squared else "epsilon_insensitive"
-        model = spinney.LinearSVR(C=C, epsilon=epsilon, loss=loss, scale=False, tol=1e-8)
+        model = spinney.LinearSVR(C=C, epsilon=epsilon, loss=loss, tol=1e-8, intercept_scaling=scaling)
     else:
         z, epsilon = np.where(score > 0, 1.0, -1.0), None
         loss = "squared_hinge" if squared else "hinge"
-        model = spinney.LinearSVC(C=C, loss=loss, scale=False, tol=1e-8)
+        model = spinney.LinearSVC(C=C, loss=loss, tol=1e-8, intercept_scaling=scaling)
     model.fit(X, z, weight)
 
     def objective(plane):
-        return plane_objective(X, z, plane[:-1], plane[-1], C * weight, epsilon, squared)
+        loss = plane_objective(X, z, plane[:-1], plane[-1], C * weight, epsilon, squared)
+        return loss + (plane[-1] / scaling) ** 2 / 2
 
-    own = np.append(model.coef_[0], model.intercept_[0])
+    own = np.append(model.coef_, model.intercept_)
     best = objective(own)
     assert model.objective_[0] == pytest.approx(best, rel=1e-9)
     assert model.dual_gap_[0] <= 1e-8
@@ -95,12 +103,11 @@ def test_hinge_losses_agree_with_kernel_machines():
     X, score = noisy()
     y = score > 0
     slow = spinney.SVC(kernel="linear", tol=1e-9, precision="double").fit(X, y)
-    quick = spinney.LinearSVC(loss="hinge", tol=1e-10).fit(X, y)
+    quick = spinney.LinearSVC(loss="hinge", tol=1e-10, intercept_scaling=np.inf).fit(X, y)
     np.testing.assert_allclose(quick.decision_function(X), slow.decision_function(X), atol=1e-5)
     tube = spinney.SVR(kernel="linear", tol=1e-9, precision="double").fit(X, score)
-    np.testing.assert_allclose(
-        spinney.LinearSVR(epsilon=0.1, tol=1e-10).fit(X, score).predict(X), tube.predict(X), atol=1e-5
-    )
+    quick = spinney.LinearSVR(epsilon=0.1, tol=1e-10, intercept_scaling=np.inf).fit(X, score)
+    np.testing.assert_allclose(quick.predict(X), tube.predict(X), atol=1e-5)
 
 
 def test_several_classes_weights_and_costs():
@@ -189,7 +196,7 @@ def test_inseparable_classes_raise_a_warning():
 def test_a_constant_target_has_a_flat_plane(y, epsilon, level):
     """The minimum of the objective is 0, so relative tolerances do not apply."""
     X = np.random.default_rng(0).normal(size=(30, 4))
-    model = spinney.LinearSVR(epsilon=epsilon).fit(X, y)
+    model = spinney.LinearSVR(epsilon=epsilon, intercept_scaling=np.inf).fit(X, y)
     np.testing.assert_array_equal(model.coef_, 0.0)
     np.testing.assert_array_equal(model.predict(X), level)
     np.testing.assert_array_equal(model.objective_, 0.0)
@@ -204,7 +211,7 @@ def test_limits_of_precision_raise_a_warning(kind, options):
     y = X[:, 0] + rng.normal(size=60)
     loss = {"loss": "hinge"} if kind == "LinearSVC" else {}
     with pytest.warns(ConvergenceWarning, match="reached the limit of rounding"):
-        model = getattr(spinney, kind)(**loss, **options).fit(X, y > 0 if loss else y)
+        model = getattr(spinney, kind)(**loss, **options, intercept_scaling=np.inf).fit(X, y > 0 if loss else y)
     assert np.isfinite(model.coef_).all()
     assert model.score(X, y > 0 if loss else y) > 0.3 or "C" in options
 
@@ -274,3 +281,28 @@ def test_scale_options_are_uniform():
         make(scale="range", random_state=0, **options).fit(X, y)
         with pytest.raises(ValueError, match="scale"):
             make(scale="wide").fit(X, y)
+
+
+# ---- scikit-learn's objective ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"intercept_scaling": 10.0}, {"fit_intercept": False}])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_the_optimum_is_that_of_scikit_learn(loss, options):
+    X, values = noisy(n=120)
+    is_class = "hinge" in loss
+    y = np.sign(values) if is_class else 3 * values + 2
+    ours, peer = (spinney.LinearSVC, svm.LinearSVC) if is_class else (spinney.LinearSVR, svm.LinearSVR)
+    model = ours(loss=loss, C=3.0, tol=1e-9, **options).fit(X, y)
+    known = peer(loss=loss, C=3.0, tol=1e-9, dual=True, max_iter=10**6, random_state=0, **options).fit(X, y)
+    assert model.coef_.shape == known.coef_.shape
+    assert isinstance(model.n_iter_, int)
+
+    def objective(one):
+        intercept = float(np.ravel(one.intercept_)[0])
+        scores = X @ one.coef_.ravel() + intercept
+        violation = np.maximum(1 - y * scores, 0) if is_class else np.abs(y - scores)
+        lost = 3.0 * (violation ** (2 if "squared" in loss else 1)).sum()
+        return ((one.coef_**2).sum() + (intercept / options.get("intercept_scaling", 1.0)) ** 2) / 2 + lost
+
+    assert objective(model) == pytest.approx(objective(known), rel=1e-6)

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from margin_tables import blobs, mixed
 from oracle.margin import kernel_matrix, objective, solve_dual, violation
 from scipy.sparse import csr_array
+from sklearn import svm
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sweep import examples
@@ -321,8 +324,9 @@ def test_all_table_types_give_the_same_model():
 
 
 def test_a_table_without_anything_to_learn_still_predicts():
-    model = spinney.SVC().fit(np.ones((6, 2)), [0, 1, 0, 0, 0, 1])
+    model = spinney.SVC(scale="standard").fit(np.ones((6, 2)), [0, 1, 0, 0, 0, 1])
     assert model.terms_ == []
+    assert spinney.SVC().fit(np.ones((6, 2)), [0, 1, 0, 0, 0, 1]).predict([[1.0, 1.0]]) == 0
     assert (model.predict(np.ones((2, 2))) == 0).all()
     assert spinney.SVR().fit(np.ones((4, 1)), [1.0, 2.0, 3.0, 4.0]).predict([[1.0]])[0] == pytest.approx(2.5, abs=0.6)
 
@@ -385,3 +389,85 @@ def test_plot_support_draws_the_margin():
         mpl.pyplot.close(ax.figure)
     with pytest.raises(ValueError, match="two classes and two columns"):
         spinney.plot_support(spinney.SVR().fit(X, y), X, y)
+
+
+# ---- scikit-learn's names and arguments --------------------------------------------------------------------
+
+
+def test_defaults_give_the_machines_of_scikit_learn():
+    digits = load_digits()
+    X, y = digits.data[:300], digits.target[:300]
+    model, peer = spinney.SVC(gamma=0.001, tol=1e-8).fit(X, y), svm.SVC(gamma=0.001, tol=1e-8).fit(X, y)
+    np.testing.assert_array_equal(model.support_, peer.support_)
+    np.testing.assert_array_equal(model.n_support_, peer.n_support_)
+    np.testing.assert_array_equal(model.support_vectors_, peer.support_vectors_)
+    np.testing.assert_allclose(model.dual_coef_, peer.dual_coef_, atol=1e-5)
+    np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-5)
+    values = spinney.SVR(tol=1e-8, precision="double").fit(X, y)
+    own = svm.SVR(tol=1e-8).fit(X, y)
+    np.testing.assert_array_equal(values.support_, own.support_)
+    np.testing.assert_allclose(values.predict(X), own.predict(X), atol=1e-5)
+    assert isinstance(values.n_iter_, int)
+
+
+@pytest.mark.parametrize("scale", [None, "standard", "range"])
+@pytest.mark.parametrize("make", [spinney.SVC, spinney.NuSVC, spinney.LinearSVC, spinney.Perceptron])
+def test_coefficients_and_support_vectors_are_in_the_units_of_the_columns(make, scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * [1, 100, 0.01] + [5, -300, 2]
+    y = (X - [5, -300, 2]) @ [1, 0.01, 100] > 0
+    options = {"kernel": "linear"} if make in (spinney.SVC, spinney.NuSVC) else {}
+    options |= {"averaged": True, "max_iter": 20} if make is spinney.Perceptron else {}
+    options |= {"tol": 1e-3, "max_iter": 1000} if make is spinney.LinearSVC else {}
+    model = make(scale=scale, random_state=0, **options).fit(X, y)
+    np.testing.assert_allclose((X @ model.coef_.T + model.intercept_)[:, 0], model.decision_function(X), atol=1e-8)
+    with pytest.raises(ValueError, match="read-only"):
+        model.coef_[0, 0] = 1.0
+    if hasattr(model, "support_"):
+        np.testing.assert_allclose(model.support_vectors_, X[model.support_], rtol=1e-12)
+
+
+def test_every_copy_of_a_row_is_a_support_vector():
+    iris = load_iris()
+    X, y, weight = iris.data[:, 2:], iris.target, np.linspace(0.5, 1.5, 150)
+    model = spinney.SVC(gamma=0.5).fit(X, y, weight)
+    _, first = np.unique(X, axis=0, return_index=True)
+    copies = np.setdiff1d(np.arange(150), first)
+    assert np.isin(copies, model.support_).any()
+    assert len(model.support_) == model.n_support_.sum() == len(model.support_vectors_) == model.dual_coef_.shape[1]
+    np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
+    assert (np.diff(y[model.support_]) >= 0).all()
+    assert (np.abs(model.dual_coef_) <= weight[model.support_] * (1 + 1e-12)).all()
+    squares = ((X[:, None] - model.support_vectors_) ** 2).sum(axis=2)
+    first_pair = slice(0, model.n_support_[0] + model.n_support_[1])
+    scores = np.exp(-0.5 * squares)[:, first_pair] @ model.dual_coef_[0, first_pair] + model.intercept_[0]
+    np.testing.assert_allclose(scores, model.set_params(decision_function_shape="ovo").decision_function(X)[:, 0])
+    file = io.BytesIO()
+    model.save(file)
+    loaded = spinney.load(io.BytesIO(file.getvalue()))
+    for name in ("support_", "dual_coef_", "n_support_", "support_vectors_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
+
+
+def test_break_ties_predicts_by_the_decision_function():
+    rng = np.random.default_rng(3)
+    X = np.repeat(rng.normal(size=(40, 2)), 2, axis=0)
+    y = rng.integers(0, 4, size=80)
+    grid = rng.normal(size=(3000, 2))
+    peer = svm.SVC(gamma=20.0, tol=1e-9).fit(X, y)
+    model = spinney.SVC(gamma=20.0, tol=1e-9, precision="double").fit(X, y)
+    highest = peer.decision_function(grid).argmax(axis=1)
+    assert (peer.predict(grid) != highest).any()
+    np.testing.assert_array_equal(model.predict(grid), peer.predict(grid))
+    model.set_params(break_ties=True).fit(X, y)
+    np.testing.assert_array_equal(model.predict(grid), highest)
+    with pytest.raises(ValueError, match="break_ties must be False"):
+        model.set_params(decision_function_shape="ovo").predict(grid)
+
+
+def test_models_given_by_name_are_fitted_to_standardised_columns():
+    X, y = blobs()
+    ensemble = spinney.VotingClassifier(["svm", "knn", "perceptron", "linear_svm"], voting="hard")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert [member.scale for member in ensemble.fit(X, y).estimators_] == ["standard"] * 4

@@ -14,7 +14,18 @@ import spinney._engine as _engine
 from spinney._data.design import Design
 from spinney._data.reproducible import exp
 from spinney._data.types import Floats
-from spinney._model.file.codec import Field, array, integer, nullable, number, numbers, optional, saved_fields, word
+from spinney._model.file.codec import (
+    Field,
+    array,
+    flag,
+    integer,
+    nullable,
+    number,
+    numbers,
+    optional,
+    saved_fields,
+    word,
+)
 from spinney._model.file.container import refuse
 from spinney._model.model import DESIGN, ModelSpec, ScoredModel, digest_of
 
@@ -65,6 +76,19 @@ class FittedMargin(ScoredModel):
 
     # ---- predicting ------------------------------------------------------------------------------------------
 
+    @property
+    @abstractmethod
+    def term_planes(self) -> Floats:
+        """Normal vectors of the hyperplanes, (n_machines, n_terms), in scaled units."""
+
+    @property
+    def raw_planes(self) -> tuple[Floats, Floats]:
+        """Coefficients, (n_machines, n_terms), and intercepts of the hyperplanes, in the units of the columns."""
+        assert self.design is not None
+        coefficients = self.term_planes / self.design.scale
+        coefficients.flags.writeable = False  # a copy: changing it would not change the model
+        return coefficients, self.intercepts - (coefficients * self.design.center).sum(axis=1)
+
     @abstractmethod
     def scores_of(self, rows: Floats, n_jobs: int) -> Floats:
         """Score rows of terms, (n_rows, n_terms); (n_rows, n_machines)."""
@@ -83,6 +107,11 @@ class FittedMargin(ScoredModel):
         """Return one score for each class: for pairs, its votes plus a tie-break below 1/3 by the sum of its scores."""
         if self.strategy != "ovo":
             return np.column_stack([-scores, scores]) if self.strategy == "one" else scores
+        votes, sums = self._votes(scores)
+        return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+
+    def _votes(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return the votes of the pairs for each class, and the sum of their scores, (n_rows, n_classes)."""
         assert self._n_classes is not None
         k = self._n_classes[0]
         votes, sums = np.zeros((len(scores), k)), np.zeros((len(scores), k))
@@ -92,7 +121,7 @@ class FittedMargin(ScoredModel):
             wins = scores[:, m] > 0
             votes[:, i] += wins
             votes[:, j] += ~wins
-        return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+        return votes, sums
 
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
         """Codes of the predicted classes, (n_rows, 1)."""
@@ -248,14 +277,20 @@ class FittedMachines(FittedMargin):
     gamma, coef0, degree : float, float, int
         Parameters of the kernel.
     vectors : ndarray of shape (n_vectors, n_terms)
-        Support vectors, sorted by class; empty if the table holds kernel values.
-    support : ndarray of shape (n_vectors,)
-        Row of each support vector in the training table.
+        Distinct support vectors, sorted by class; empty if the table holds kernel values.
+    support : ndarray of shape (n_support,)
+        Training rows that are support vectors, equal ones included, by class and row number.
+    vector : ndarray of shape (n_support,)
+        Index of the vector that each of these rows is equal to.
+    fraction : ndarray of shape (n_support,)
+        Weight of each of these rows as a fraction of the weight of all rows equal to it.
     coefficients : ndarray of shape (n_classes - 1, n_vectors), (n_classes, n_vectors) or (1, n_vectors)
         Dual coefficients. With "ovo", row j, or j - 1 if j is above i, holds the coefficient of a support vector of
         class i in the machine of the classes i and j.
-    n_support : ndarray of shape (n_classes,) or (1,)
-        Number of support vectors of each class.
+    n_vectors : ndarray of shape (n_classes,) or (1,)
+        Number of vectors of each class.
+    breaks_ties : bool
+        Whether the class with the highest sum of scores is predicted of those with equal votes; else the first.
     """
 
     kind = "kernel_machines"
@@ -267,9 +302,12 @@ class FittedMachines(FittedMargin):
         coef0=number(below=np.inf),
         degree=integer(least=0, below=2**31),
         vectors=array("float64", None, "n_terms"),
-        support=array("int64", "n_vectors", least=0, key="rows"),
-        coefficients=array("float64", None, "n_vectors"),
-        n_support=array("int32", "n_sides", least=0),
+        coefficients=array("float64", None, None),
+        n_vectors=array("int32", "n_sides", least=0),
+        breaks_ties=flag(),
+        support=array("int64", "n_support", least=0, key="rows"),
+        vector=array("int64", "n_support", least=0),
+        fraction=array("float64", "n_support", above=0, most=1),
     )
 
     kernel: str | Callable[..., Any]
@@ -278,8 +316,11 @@ class FittedMachines(FittedMargin):
     degree: int
     vectors: Floats
     support: NDArray[np.int64]
+    vector: NDArray[np.int64]
+    fraction: Floats
     coefficients: Floats
-    n_support: NDArray[np.int32]
+    n_vectors: NDArray[np.int32]
+    breaks_ties: bool
 
     def __repr__(self) -> str:
         return f"<FittedMachines: {self.n_machines} machines, {self.coefficients.shape[1]} support vectors>"
@@ -290,34 +331,47 @@ class FittedMachines(FittedMargin):
         n = self.coefficients.shape[1]
         if self.strategy != "ovo":
             return np.array([[m, m, 0, n] for m in range(self.n_machines)], dtype=np.int32)
-        first = np.concatenate([[0], np.cumsum(self.n_support)])
+        first = np.concatenate([[0], np.cumsum(self.n_vectors)])
         found = []
-        for m, (i, j) in enumerate(zip(*np.triu_indices(len(self.n_support), 1), strict=True)):
-            found.append([m, j - 1, first[i], self.n_support[i]])
-            found.append([m, i, first[j], self.n_support[j]])
+        for m, (i, j) in enumerate(zip(*np.triu_indices(len(self.n_vectors), 1), strict=True)):
+            found.append([m, j - 1, first[i], self.n_vectors[i]])
+            found.append([m, i, first[j], self.n_vectors[j]])
         return np.array(found, dtype=np.int32)
 
     @property
-    def planes(self) -> Floats:
-        """Normal vectors, (n_machines, n_terms), if the kernel is linear."""
+    def term_planes(self) -> Floats:
+        """Normal vectors, (n_machines, n_terms), in scaled units, if the kernel is linear."""
         found = np.zeros((self.n_machines, self.vectors.shape[1]))
         for m, row, first, n in self.terms.tolist():
             used = slice(first, first + n)
             found[m] += (self.coefficients[row, used, np.newaxis] * self.vectors[used]).sum(axis=0)
         return found
 
+    def score_codes(self, scores: Floats) -> NDArray[np.intp]:
+        """Codes of the predicted classes, (n_rows, 1)."""
+        if self.strategy != "ovo" or self.breaks_ties:
+            return super().score_codes(scores)
+        return np.asarray(self._votes(scores)[0].argmax(axis=1)[:, np.newaxis])
+
     def rows(self, columns: _engine.Table) -> Floats:
         """Return rows as the machines read them: terms, or kernel values with the support vectors."""
         if self.design is not None:
             return super().rows(columns)
-        return np.column_stack([np.asarray(columns.column(j)) for j in self.support.tolist()])
+        return np.column_stack([np.asarray(columns.column(j)) for j in self.vector_rows.tolist()])
+
+    @property
+    def vector_rows(self) -> NDArray[np.int64]:
+        """Training row of each vector; the first of equal rows."""
+        rows = np.empty(self.coefficients.shape[1], dtype=np.int64)
+        rows[self.vector[::-1]] = self.support[::-1]
+        return rows
 
     def scores_of(self, rows: Floats, n_jobs: int) -> Floats:
         """Score rows, (n_rows, n_machines)."""
         if not self.coefficients.shape[1] or not len(rows):
             return np.tile(self.intercepts, (len(rows), 1))
         if self.kernel == "linear":
-            return plane_scores(rows, self.planes, self.intercepts, n_jobs)
+            return plane_scores(rows, self.term_planes, self.intercepts, n_jobs)
         kernel = self.kernel
         if callable(kernel):
             rows, kernel = np.ascontiguousarray(kernel(rows, self.vectors), dtype=np.float64), "precomputed"
@@ -344,20 +398,22 @@ class FittedMachines(FittedMargin):
 
     @classmethod
     def _check(cls, found: dict[str, Any], spec: ModelSpec) -> None:
-        design, coefficients, n = found["design"], found["coefficients"], len(found["support"])
+        design, coefficients, n = found["design"], found["coefficients"], found["coefficients"].shape[1]
         if (found["kernel"] == "precomputed") != (design is None):
             refuse("is damaged: its kernel is unusable")
-        k = len(found["n_support"])
+        k = len(found["n_vectors"])
         fits = len(coefficients) == {"one": 1, "ovo": k - 1, "ovr": k}[found["strategy"]]
-        if not fits or found["n_support"].sum() != n or (design is not None and len(found["vectors"]) != n):
+        if not fits or found["n_vectors"].sum() != n or (design is not None and len(found["vectors"]) != n):
             refuse("is damaged: its coefficients do not fit its support vectors")
+        if not np.array_equal(np.unique(found["vector"]), np.arange(n)):
+            refuse("is damaged: its support vectors are not training rows")
         if design is None and n and found["support"].max() >= spec.schema.n_features:
             refuse("is damaged: row numbers of its support vectors exceed the number of training rows")
 
     def _arrays(self) -> list[NDArray[Any]]:
         kernel = np.frombuffer(str(self.kernel).encode(), dtype=np.uint8)
         parameters = np.array([self.gamma, self.coef0, self.degree])
-        return [kernel, parameters, self.vectors, self.coefficients, self.n_support]
+        return [kernel, parameters, self.vectors, self.coefficients, self.n_vectors]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -378,6 +434,11 @@ class FittedPlanes(FittedMargin):
 
     def __repr__(self) -> str:
         return f"<FittedPlanes: {self.n_machines} planes of {self.planes.shape[1]} terms>"
+
+    @property
+    def term_planes(self) -> Floats:
+        """Normal vectors, (n_machines, n_terms), in scaled units."""
+        return self.planes
 
     def scores_of(self, rows: Floats, n_jobs: int) -> Floats:
         """Score rows, (n_rows, n_machines)."""
