@@ -668,17 +668,18 @@ def test_the_stack_is_chosen_within_a_standard_error_of_the_best():
     from spinney._evaluate.runner import Candidate, Trial
     from spinney._evaluate.study.study import FinalFits
 
-    def preferred(ahead):
+    def preferred(ahead, weights=("boosting", "tree")):
         stack, boosting = (Trial(Candidate(name, None, 0.0)) for name in ("stack", "boosting"))
         base = np.array([-0.50, -0.48, -0.52, -0.47, -0.53])
         scores = {"stack": {"neg_log_loss": base}, "boosting": {"neg_log_loss": base + ahead}}
         final = FinalFits.__new__(FinalFits)
         final.session = SimpleNamespace(metrics=["neg_log_loss"])
-        final.test_ratio = 20 / 80
+        final.test_ratio, final.weights, final.members = 20 / 80, weights, [boosting]
         return final._preferred([boosting, stack], scores).name
 
     assert preferred(np.array([0.01, -0.01, 0.02, 0.0, -0.01])) == "stack"
     assert preferred(np.array([0.05, 0.04, 0.05, 0.06, 0.05])) == "boosting"
+    assert preferred(np.zeros(5), ["boosting"]) == "boosting"  # a stack of one member is that member
 
 
 def test_a_study_predicts_other_tables():
@@ -808,3 +809,16 @@ def test_folds_of_a_splitter_are_used():
     assert [len(held_out) for _, held_out in found.folds] == [24] * 3
     with pytest.raises(ValueError, match="cv must be a number of folds from 2"):
         spinney.study(made("regression"), "y", cv=1)
+
+
+def test_a_sample_of_the_rows_has_all_classes(monkeypatch):
+    import spinney._evaluate.study.session as session
+
+    monkeypatch.setattr(session, "rows_to_study", lambda *_: 100)
+    random = np.random.default_rng(0)
+    labels = np.where(np.arange(4000) % 200 == 0, "rare", np.where(np.arange(4000) % 2 == 0, "a", "b"))
+    table = {"x": random.normal(size=4000), "z": random.normal(size=4000), "y": labels}
+    found = spinney.study(table, "y", models=["tree"], repeats=1)
+    assert len(found.y_train) < 200
+    assert (found.y_train == "rare").sum() >= 10
+    assert any("random sample" in note for note in found.notes)

@@ -28,6 +28,7 @@ Calibrator = Callable[[Floats, NDArray[np.generic]], float | Curve]
 TEMPERATURES = [round(float(1.05**k), 4) for k in range(-36, 49)]  # 0.17 to 10.4
 _LEAST_PROBA = 2.0**-52
 _FEWEST_FOR_A_CURVE = 500  # of the rarer class
+MOST_STACK_ROWS = 10_000  # that the weights of a stack are fitted to
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,12 @@ class HeldOut:
 def fit_stack(
     predictions: list[Floats], target: NDArray[np.generic], classes: NDArray[np.generic] | None
 ) -> tuple[list[float], list[float | None]]:
-    """Return the weights of members by greedy selection, and the temperatures that calibrate them beforehand."""
+    """Return the weights of members by greedy selection, and the temperatures that calibrate them beforehand.
+
+    Of many rows a part is used, which suffices for so few numbers.
+    """
+    step = -(-len(target) // MOST_STACK_ROWS)
+    predictions, target = [one[::step] for one in predictions], target[::step]
     temperatures = [None if classes is None else best_temperature(one, target) for one in predictions]
     method = "predict" if classes is None else "predict_proba"
     columns = np.hstack([as_columns(one, method, classes) for one in tempered_each(predictions, temperatures)])

@@ -43,10 +43,11 @@ DEFAULT_MODELS = tuple(GAINS)
 _FAMILIES = dict.fromkeys((QUICK, LOG_BOOSTING, SYMMETRIC), "boosting") | {"extra-trees": "forest"}
 PLANNED_FRACTION = 0.85  # of the time limit; the rest is for the final fits, and for slower machines
 _PROFILING = 1e-6  # work per cell of reading and profiling a table
-_FEWEST_ROWS, _FEWEST_COLUMNS = 1000, 50  # of a sampled table
+_FEWEST_ROWS, _FEWEST_COLUMNS = 1000, 50  # of a table that is too wide
+_FEWEST_STUDIED = 10_000  # training rows of a sampled table
 _STUDIED_FRACTION = 2 / 3  # of the rows of a table that is too wide; the others serve to choose columns
 _ENOUGH_EFFORT = 0.5  # of boosting: more is worth less than another model in the stack
-_LEAD_FRACTION = 0.45  # of the time left, for the booster with default settings
+_LEAD_FRACTION = 0.6  # of the time left, for the booster with default settings
 _LAST_FRACTION = 0.35  # of the time left, for its final fit to all rows of a sampled table
 
 
@@ -231,7 +232,7 @@ def rows_to_study(size: Size, plan: Plan, n_folds: int, pace: float, left: float
         return pace * work_of(plan.lead, size.of(round(rows)), plan.effort)
 
     n_rows, most = size.n_rows, _LEAD_FRACTION * left
-    while (n_folds + REFIT + REFIT_ALL) * seconds((1 - 1 / n_folds) * n_rows) > most and n_rows >= 2 * _FEWEST_ROWS:
+    while (n_folds + REFIT + REFIT_ALL) * seconds((1 - 1 / n_folds) * n_rows) > most and n_rows >= 2 * _FEWEST_STUDIED:
         n_rows //= 2
         most = _LEAD_FRACTION * (left - min(_LAST_FRACTION * left, seconds(1.25 * size.n_rows)))
     return n_rows

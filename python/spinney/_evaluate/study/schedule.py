@@ -18,7 +18,7 @@ FEWEST_ROWS = 500  # that a model is fitted to, if a fold has more
 _SHARE = 0.6  # of the time left for one model while others wait
 _LAST_SHARE = 0.95  # for a model that does not get all rows
 _STEP = 0.95  # by which the rows decrease until there is time for them
-_MOST_RESERVED = 0.4  # of the time limit, for the final fit to all rows
+_MOST_RESERVED = 0.3  # of the time limit, for the final fit to all rows
 
 
 @dataclass(eq=False)

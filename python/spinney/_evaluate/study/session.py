@@ -16,7 +16,7 @@ from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, n_f
 from spinney._evaluate.problem import BASELINE, baseline_of, read_models
 from spinney._evaluate.scoring import Scorers, describe_error, read_metrics
 from spinney._evaluate.study.columns import Columns, screened
-from spinney._evaluate.study.combine import HeldOut, stacked
+from spinney._evaluate.study.combine import MOST_STACK_ROWS, HeldOut, stacked
 from spinney._evaluate.study.plan import (
     GAINS,
     STACK,
@@ -39,7 +39,8 @@ _METRICS = {
 }
 _FEWEST_FOLDS = 2  # run even without time left
 _ROWS_TO_TIME = 5000  # of the first fit to a table with twice as many rows, or more
-_CLOSING = 1e-6  # seconds per row, class and model of the stack, scores and intervals
+_CLOSING = 4e-6  # seconds per row, class, model and fold of the stack, scores and intervals
+_MOST_CLOSING = 0.2  # of the time limit
 _SPARE = 0.02  # of the time limit
 
 
@@ -150,7 +151,13 @@ class Session:
             f"Models are compared on a random sample of {n_rows:,} of {data.n_rows:,} rows, as many as the time limit "
             "allows. Raise minutes (--minutes) to use more rows."
         )
-        return data.take(np.sort(random.permutation(data.n_rows)[:n_rows]))
+        order = random.permutation(data.n_rows)
+        chosen = order[:n_rows]
+        if data.codes is not None:  # enough rows of rare classes for all folds
+            order = order[~data.is_test[order]]
+            first = [order[data.codes[order] == code][: 2 * self.n_folds] for code in range(self.size.n_classes)]
+            chosen = np.union1d(chosen, np.concatenate(first))
+        return data.take(np.sort(chosen))
 
     def _candidates(self) -> list[runner.Candidate]:
         """Return the models in the order of their fits."""
@@ -192,7 +199,8 @@ class Session:
     @property
     def left(self) -> float:
         """Seconds left for fits, without those for scores and the stack."""
-        closing = _CLOSING * self.train.n_rows * max(1, self.size.n_classes) * len(self.trials)
+        n_values = min(self.train.n_rows, MOST_STACK_ROWS) * max(1, self.size.n_classes) * len(self.trials)
+        closing = min(_MOST_CLOSING * self.budget.seconds, _CLOSING * n_values * len(self.repeats[0]))
         return self.budget.left - closing - _SPARE * self.budget.seconds
 
     def run_models(self) -> tuple[list[runner.Trial], int]:

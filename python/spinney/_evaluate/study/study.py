@@ -162,6 +162,7 @@ def _names(columns: Sequence[str], option: str) -> tuple[str, ...]:
 
 Scores = dict[str, dict[str, Floats]]  # by model, metric and fold
 _FAR_MORE = 1.3  # rows of the table, relative to the training rows: a fit to all of them is worth more than a stack
+_CUT_SHORT = 3.0  # expected seconds of a last fit of boosting, relative to the time left: it ends with the time limit
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _PEER_LIBRARIES = ("lightgbm", "xgboost", "catboost")
 
@@ -269,7 +270,8 @@ class FinalFits:
         """
         own = _own(order)
         stack = next((trial for trial in own if trial.name == STACK), own[0])
-        return stack if self._is_near(stack, own[0], scores) else own[0]
+        best = stack if self._is_near(stack, own[0], scores) else own[0]
+        return self._members_of(best)[0] if best.name == STACK and len(self.weights) == 1 else best
 
     def _is_near(self, trial: Trial, best: Trial, scores: Scores) -> bool:
         """Return whether a model is within one standard error of the best."""
@@ -336,7 +338,7 @@ class FinalFits:
         near = [trial for trial in order if trial.name == "boosting" and self._is_near(trial, best, scores)]
         first = [best, *near] if best.name == STACK else [*near, best]
         for trial in [*first, *_own(order)]:
-            if self._seconds_of(self._members_of(trial)) <= self.session.budget.left:
+            if self._fits(self._members_of(trial)):
                 if trial is not best:
                     self.session.notes.append(
                         f"{best.name} scores best, but there was no time to fit it to all {whole:,} rows: {trial.name} "
@@ -344,6 +346,11 @@ class FinalFits:
                     )
                 return trial
         return best
+
+    def _fits(self, trials: list[Trial]) -> bool:
+        """Return whether there is time for fits to all rows; that of a single booster may be cut short."""
+        slack = _CUT_SHORT if len(trials) == 1 and "callbacks" in self.models[trials[0].name].get_params() else 1.0
+        return self._seconds_of(trials) <= slack * self.session.budget.left
 
     def _seconds_of(self, trials: list[Trial]) -> float:
         """Return the expected seconds of fits to all rows."""
@@ -392,11 +399,10 @@ class FinalFits:
         """Return models fitted to all rows, including the test set; without time left, those of the training rows."""
         session, whole = self.session, self.session.whole
         as_fitted = {trial.name: self.models[trial.name] for trial in trials}
-        seconds = self._seconds_of(trials)
         names = ", ".join(as_fitted)
         if best == STACK:
-            names = f"a stack of {names}" + (" alone: other members got no weight" if len(as_fitted) == 1 else "")
-        if session.was_interrupted or seconds > session.budget.left:
+            names = f"a stack of {names}"
+        if session.was_interrupted or not self._fits(trials):
             session.notes.append(
                 f"The final model ({names}) is fitted to the {session.train.n_rows:,} training rows: there was no time "
                 "to fit it to all rows."
@@ -456,7 +462,8 @@ class FinalFits:
         ahead = _own(order)[0]
         why = f"{best.name} is the best model."
         if best.name != STACK and best is not ahead:
-            why = f"{best.name} is the model that is saved."
+            alone = ahead.name == STACK and list(self.weights) == [best.name]
+            why = f"{best.name} is chosen" + (": the stack gives all weight to it." if alone else ".")
         elif best is not ahead:
             why = (
                 f"{best.name} is chosen: {ahead.name} is better by less than the standard error of the difference, and "
