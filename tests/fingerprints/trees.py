@@ -83,6 +83,7 @@ CLASS_OPTIONS = {
     "feature weights": classes(feature_weights=[1, 2, 1, 3, 1], max_features=2, always_try=[1], random_state=2),
     "pruned by folds": classes(prune="cv", cv=4, random_state=1),
     "pruned by folds, lowest error": classes(prune="cv", cv=4, rule="min", criterion="entropy", random_state=1),
+    "pruned by log loss": classes(prune="cv", cv=4, scoring="neg_log_loss", random_state=1),
     "pruned on rows held out": classes(prune="validation", validation_fraction=0.3, random_state=1),
     "pessimistic": classes(prune="pessimistic"),
     "shrinkage": classes(shrinkage=3.0, max_depth=6),

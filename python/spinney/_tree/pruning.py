@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from spinney._estimator.held_out import Fold, HeldOut, node_losses, prune_best_f
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable
 from spinney._tree.settings import GrowthSettings, Scorer
-from spinney._tree.task import Classification, Growth, Task
+from spinney._tree.task import Classification, Growth, Loss, Task
 
 # (tree, alpha, rows) -> score of the tree pruned at alpha on these rows; larger is better
 Score = Callable[[FittedTree, float, NDArray[np.intp]], float]
@@ -346,20 +346,31 @@ def _prune_by_cv(task: Task, tree: FittedTree, growth: Growth, floor: float, row
     nested = NestedTrees.of(tree, risks, floor)
     folds = read_folds(settings.cv, growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
     training_errors = _training_errors(task, tree, growth, nested.cuts)
-    evaluated = np.arange(len(nested.alpha)) if settings.scoring is None else thinned(len(nested.alpha))
+    loss = _row_loss(task, growth, rows)
+    evaluated = np.arange(len(nested.alpha)) if loss is not None else thinned(len(nested.alpha))
     cuts = nested.cuts[evaluated]
     fold_trees = grow_folds(growth, folds, cuts)
-    if settings.scoring is None:
-        (error, error_se), root_loss = evaluate_by_loss(growth, fold_trees, len(cuts)), _root_loss(tree, growth)
-        error, error_se = error / root_loss, error_se / root_loss
-    else:
+    if loss is not None:
+        error, error_se = evaluate_by_loss(replace(growth, loss=loss), fold_trees, len(cuts))
+    elif settings.scoring is not None:
         error, error_se = evaluate_by_score(_score(settings.scoring, rows), fold_trees, cuts)
+    if settings.scoring is None:
+        root_loss = _root_loss(tree, growth)
+        error, error_se = error / root_loss, error_se / root_loss
     at = choose(error, error_se, settings.rule)
     alpha = floor if at is None else float(nested.alpha[evaluated[at]])
     pruned = tree if at is None and floor == 0 else tree.replaced(tree.engine.pruned(alpha, risks))
     table = _table(nested, evaluated, training_errors, error, error_se, at, settings)
     predictions = out_of_fold_predictions(growth, fold_trees, 0 if at is None else at)
     return PruningResult(pruned, alpha, table, pruned.by_output(predictions))
+
+
+def _row_loss(task: Task, growth: Growth, rows: FitRows) -> Loss | None:
+    """Return the loss of a row by which trees are chosen; None: the scorer has no such loss."""
+    if task.settings.scoring is None:
+        return growth.loss
+    is_log_loss = task.settings.scoring == "neg_log_loss" and isinstance(task, Classification)
+    return task.log_loss(rows.target) if is_log_loss and rows.target.shape[1] == 1 else None
 
 
 def _training_errors(task: Task, tree: FittedTree, growth: Growth, cuts: Floats) -> Floats:

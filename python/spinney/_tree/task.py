@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import compute_sample_weight
 
 import spinney._engine as _engine
+from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.exposure import deviance, per_exposure, shrink_rates, survival_rates
@@ -20,6 +21,8 @@ from spinney._estimator.target import encode_labels, read_classes, read_values, 
 from spinney._estimator.user_criterion import is_user, row_losses
 from spinney._model.tree import FittedTree
 from spinney._tree.settings import RATE_CRITERIA, GrowthSettings
+
+_LEAST_PROBA = 1e-15  # in the log loss: of a class that is absent from the training rows of a fold
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,20 @@ class Classification(Task):
             if costs is not None:
                 return costs.loss(actual[rows, 0], tree.majority[nodes, 0])
             return np.asarray((tree.majority[nodes] != actual[rows]).mean(axis=1))
+
+        return loss
+
+    def log_loss(self, actual: NDArray[Any]) -> Loss:
+        """Return the function that computes the log loss of each row at a node, for one output.
+
+        One row with the class frequencies of the root is added to each node, so that no probability is 0.
+        """
+
+        def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> Floats:
+            places, codes = np.unique(nodes, return_inverse=True)
+            n = tree.weighted_n_node_samples[places, np.newaxis]
+            proba = (n * tree.flat_value[places] + tree.flat_value[0]) / (n + 1)
+            return np.asarray(-log(np.maximum(proba, _LEAST_PROBA))[codes, actual[rows, 0]])
 
         return loss
 

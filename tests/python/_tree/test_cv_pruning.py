@@ -422,6 +422,35 @@ def test_a_scorer_chooses():
     np.testing.assert_allclose(same.cp_table_.alpha, own.cp_table_.alpha)
 
 
+def test_log_loss_chooses_with_one_row_of_the_root_added_to_each_leaf():
+    X, y = load_breast_cancer(return_X_y=True)
+    numbers = np.random.default_rng(0).integers(5, size=len(y))
+    model = Classifier(prune="cv", cv=numbers, scoring="neg_log_loss", rule="min").fit(X, y)
+    table = model.cp_table_
+    alphas = table.alpha[::-1]
+    losses = np.zeros(len(alphas))
+    for k, cut in enumerate([*np.sqrt(alphas[:-1] * alphas[1:]), np.inf]):
+        for train, test in pairs(numbers):
+            tree = Classifier().fit(X[train], y[train]).pruned(alpha=cut)
+            leaves = tree.apply(X[test])
+            n = tree.tree_.n_node_samples[leaves][:, np.newaxis]
+            proba = (n * tree.tree_.value[leaves, 0] + np.bincount(y[train]) / len(train)) / (n + 1)
+            losses[k] -= np.log(proba[np.arange(len(test)), y[test]]).sum()
+    np.testing.assert_allclose(table.cv_error[::-1], -losses / len(y))
+    assert table.chosen == np.argmax(table.cv_error)
+
+
+def test_log_loss_finds_the_leaves_of_a_rare_class_that_no_leaf_has_in_its_majority():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(4000, 3))
+    y = random.random(4000) < np.where(X[:, 0] > 1, 0.3, 0.03)
+    by_error = Classifier(prune="cv", random_state=0).fit(X, y)
+    by_loss = Classifier(prune="cv", scoring="neg_log_loss", random_state=0).fit(X, y)
+    assert by_error.get_n_leaves() == 1
+    assert 2 <= by_loss.get_n_leaves() <= 6
+    assert by_loss.tree_.feature[0] == 0
+
+
 def test_a_scorer_sees_at_most_a_hundred_trees_of_frames_too():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = Regressor(prune="cv", cv=3, scoring="r2", random_state=0).fit(X, y)
