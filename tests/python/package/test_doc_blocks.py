@@ -87,6 +87,8 @@ def folder(tmp_path, monkeypatch):
     claims = pd.DataFrame({"age": random.integers(20, 70, 80), "log_exposure": random.normal(size=80).round(2)})
     claims.to_csv(tmp_path / "customers.csv", index=False)
     claims.assign(claims=random.poisson(1, 80)).to_csv(tmp_path / "claims.csv", index=False)
+    sales = [f"{i % 7},5;{1 + i % 28}/{1 + i % 12}/2025\n" for i in range(84)]
+    (tmp_path / "sales.csv").write_text("price;day\n" + "".join(sales))
     X, y = spinney.datasets.load_penguins()
     X.to_csv(tmp_path / "more.csv", index=False)
     X.assign(species=y).to_csv(tmp_path / "penguins.csv", index=False)
@@ -110,21 +112,38 @@ def test_the_first_page_has_the_example_of_the_readme():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", pages_with("sh"))
+@pytest.mark.parametrize("page", pages_with("sh", "console"))
 def test_commands_run(page, folder):
-    for line in "".join(blocks(page, "sh")).splitlines():
-        words = shlex.split(line, comments=True)
-        if not words or words[0] == "pip":  # CI installs by the README's commands
+    """Lines of a block ``sh`` are commands; in a block ``console`` these have a prompt, and the others are printed."""
+    printed = ""
+    for line in filter(str.strip, "".join(blocks(page, "sh", "console")).splitlines()):
+        words = shlex.split(line.strip().removeprefix("$ "), comments=True)
+        if words[0] == "pip":  # CI installs by the README's commands
             continue
-        assert words.pop(0) == "spinney", line
-        result = CliRunner().invoke(command, [*words, *["--minutes", "0.05"] * (words[0] == "study")])
-        assert result.exit_code == 0, f"{line}\n{result.output}"
+        if words[0] == "spinney":
+            result = CliRunner().invoke(command, [*words[1:], *["--minutes", "0.05"] * (words[1] == "study")])
+            assert result.exit_code == 0, f"{line}\n{result.output}"
+            printed = without_times(result.output).splitlines()
+        else:
+            assert without_times(line) in printed, line
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if re.search("`spinney [a-z]", PAGES[page])])
+def test_commands_in_sentences_exist(page):
+    for words in map(str.split, re.findall(r"`spinney ([a-z][^`]*)`", PAGES[page])):
+        assert words[0] in command.commands, words
+        options = {option for parameter in command.commands[words[0]].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options | {"--help"}, f"spinney {' '.join(words)}"
 
 
 def test_every_block_runs_or_has_a_reason():
     for page, text in PAGES.items():
         if page.endswith(".rst"):
-            unchecked = set(re.findall(r"^ *\.\. code-block:: (\w+)$", text, re.MULTILINE)) - {"python", "sh"}
+            unchecked = set(re.findall(r"^ *\.\. code-block:: (\w+)$", text, re.MULTILINE)) - {
+                "python",
+                "sh",
+                "console",
+            }
             assert len(DIRECTIVE.findall(text)) == text.count(".. code-block::"), page
             assert not re.search(r"^(?! *\.\.).*::$", text, re.MULTILINE), f"{page}: a literal block is not run"
         else:
