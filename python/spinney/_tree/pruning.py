@@ -13,11 +13,11 @@ from scipy.special import betaincinv
 
 import spinney._engine as _engine
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._estimator.held_out import Fold, HeldOut, node_losses, prune_best_first, read_folds, read_row_groups
+from spinney._estimator.held_out import Fold, HeldOut, Loss, node_losses, prune_best_first, read_folds, read_row_groups
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable
 from spinney._tree.settings import GrowthSettings, Scorer
-from spinney._tree.task import Classification, Growth, Loss, Task
+from spinney._tree.task import Classification, Growth, Task
 
 # (tree, alpha, rows) -> score of the tree pruned at alpha on these rows; larger is better
 Score = Callable[[FittedTree, float, NDArray[np.intp]], float]
@@ -369,8 +369,9 @@ def _row_loss(task: Task, growth: Growth, rows: FitRows) -> Loss | None:
     """Return the loss of a row by which trees are chosen; None: the scorer has no such loss."""
     if task.settings.scoring is None:
         return growth.loss
-    is_log_loss = task.settings.scoring == "neg_log_loss" and isinstance(task, Classification)
-    return task.log_loss(rows.target) if is_log_loss and rows.target.shape[1] == 1 else None
+    if isinstance(task, Classification) and task.settings.scoring == "neg_log_loss" and rows.target.shape[1] == 1:
+        return task.log_loss(rows.target)
+    return None
 
 
 def _training_errors(task: Task, tree: FittedTree, growth: Growth, cuts: Floats) -> Floats:
