@@ -148,7 +148,9 @@ def run_file(path: Path, limit: float, options: list[str]) -> FileResult:
         started = time.perf_counter()
         try:
             done = subprocess.run(command, env=environment, timeout=limit, capture_output=True, text=True, check=False)
-            ended = "" if done.returncode in (0, 1, 5) else f"pytest ended with {done.returncode}: {done.stdout[-300:]}"
+            output = f"{done.stdout}\n{done.stderr}"[-300:]
+            is_run = done.returncode in (0, 5) or (done.returncode == 1 and outcomes.stat().st_size > 0)
+            ended = "" if is_run else f"ended with {done.returncode}: {output}"
         except subprocess.TimeoutExpired:
             ended = f"time limit of {limit:.0f} s"
         lines = [json.loads(line) for line in outcomes.read_text().splitlines()]

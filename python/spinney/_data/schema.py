@@ -14,7 +14,7 @@ empty     a column without any value at fit, encoded as numbers; predict accepts
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -153,10 +153,20 @@ class Schema:
     @cached_property
     def split_features(self) -> tuple[Feature, ...]:
         """The columns that trees split on: the features, or those that are not combined and then the combinations."""
+        return self._split_features(self.features, self.names)
+
+    def renamed_split_features(self, names: list[str]) -> tuple[Feature, ...]:
+        """Return the columns that trees split on, with other names of the columns of the table."""
+        if len(names) != self.n_features:
+            raise ValueError(f"feature_names must contain {self.n_features} elements, got {len(names)}.")
+        renamed = tuple(replace(feature, name=name) for feature, name in zip(self.features, names, strict=True))
+        return self._split_features(renamed, names)
+
+    def _split_features(self, features: tuple[Feature, ...], names: list[str]) -> tuple[Feature, ...]:
         if self.pool is None:
-            return self.features
-        combined = (Feature(self.pool.name(k, self.names), "number") for k in range(len(self.pool)))
-        return (*(self.features[j] for j in self.pool.plain), *combined)
+            return features
+        combined = (Feature(self.pool.name(k, names), "number") for k in range(len(self.pool)))
+        return (*(features[j] for j in self.pool.plain), *combined)
 
     @property
     def n_split_features(self) -> int:

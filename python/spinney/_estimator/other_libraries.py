@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 _VALIDATION_NAMES = ("eval_set", "evals", "valid_sets", "validation_data", "eval_names")
 
 
@@ -28,6 +30,8 @@ class OtherNames:
         From the name to the text, where that of a command is not that of a parameter.
     options, option_classes : dict
         From the parameter to the option of a command that has another name, and to the class of an option object.
+    drawing : dict
+        From the argument of scikit-learn's drawings of trees to the text.
     """
 
     parameters: dict[str, tuple[str, ...]]
@@ -36,6 +40,7 @@ class OtherNames:
     commands: dict[str, str]
     options: dict[str, str]
     option_classes: dict[str, str]
+    drawing: dict[str, str]
 
     @property
     def ours(self) -> set[str]:
@@ -64,6 +69,7 @@ def other_names() -> OtherNames:
         {name: text for name, _, text in texts("commands")},
         tables["options"],
         tables["option_classes"],
+        tables["drawing"],
     )
 
 
@@ -90,6 +96,19 @@ def advise_argument(name: str, arguments: Collection[str], parameters: Collectio
         return f"Parameters go to the estimator. {other_names().advice[name][1]}"
     parameter = _first_known((name, *other_names().parameters.get(name, ())), parameters)
     return None if parameter is None else f"Parameters go to the estimator: {estimator}({_assigned(parameter)})."
+
+
+def explain_unknown_arguments(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Make a function explain arguments of scikit-learn's function of the same name that it does not have."""
+
+    @wraps(function)
+    def explaining(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        for name in kwargs:
+            if name in other_names().drawing:
+                raise TypeError(f"{function.__name__} has no argument {name!r}. {other_names().drawing[name]}")
+        return function(*args, **kwargs)
+
+    return explaining
 
 
 def _first_known(names: Iterable[str], known: Collection[str]) -> str | None:

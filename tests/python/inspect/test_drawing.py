@@ -1,6 +1,7 @@
 """Tree drawings: no overlap, no clipping, escaped names, lazy imports; other plots of models."""
 
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 import sklearn
 import spinney
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -532,3 +533,53 @@ def test_margins_are_plotted_as_cumulative_distributions():
         spinney.plot_margins(model, X, y, rounds=[31])
     with pytest.raises(TypeError, match="need an AdaBoostClassifier"):
         spinney.plot_margins(spinney.AdaBoostRegressor(n_estimators=2).fit(X, y), X, y)
+
+
+# ---- names and arguments of scikit-learn's functions --------------------------------------------------------------
+
+
+def test_column_and_class_names_of_the_caller_are_shown():
+    X, y = load_iris(return_X_y=True)
+    model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    names = {"feature_names": np.array(["a", "b", "length", "d"]), "class_names": ["one", "two", "three"]}
+    assert "length ≤ 2.45: 50 rows (one 100%) → one" in spinney.export_text(model, **names)
+    shown = {text.get_text() for text in spinney.plot_tree(model, **names).texts}
+    assert {"length", "one", "two", "three"} <= shown
+    assert ">length<" in spinney.tree_svg(model, **names)
+    assert spinney.export_text(model, class_names=True) == spinney.export_text(model)
+
+
+def test_column_names_are_those_of_combined_columns():
+    X, y = load_iris(return_X_y=True)
+    forest = spinney.RandomForestClassifier(n_estimators=1, oblique=2, n_combined=2, random_state=0, max_depth=1).fit(
+        X, y
+    )
+    text = spinney.export_text(forest.estimators_[0], feature_names=["aa", "bb", "cc", "dd"])
+    assert not re.search(r"\bx\d", text)
+    assert len(set(re.findall(r"aa|bb|cc|dd", text))) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"feature_names": ["a"]}, ValueError, "feature_names must contain 4 elements, got 1"),
+        ({"class_names": ["a"]}, ValueError, "class_names must contain 3 elements"),
+        ({"filled": True}, TypeError, "has no argument 'filled'. Boxes are always coloured"),
+        ({"precision": 2}, TypeError, "Here it is 'decimals'"),
+    ],
+)
+def test_wrong_names_and_missing_arguments_are_explained(given, error, message):
+    X, y = load_iris(return_X_y=True)
+    model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    for function in (spinney.plot_tree, spinney.export_text, spinney.tree_svg):
+        with pytest.raises(error, match=message):
+            function(model, **given)
+
+
+def test_class_names_are_for_one_output():
+    X, y = load_iris(return_X_y=True)
+    model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="class_names is for one output"):
+        spinney.export_text(model, class_names=["a", "b", "c"])
+    number = spinney.DecisionTreeRegressor(max_depth=2).fit(X, y)
+    assert spinney.export_text(number, class_names=["a"]) == spinney.export_text(number)

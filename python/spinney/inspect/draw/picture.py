@@ -19,7 +19,7 @@ from spinney._data.display import elide, grouped, one_line, percent, plural
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.draw.axes import INK, PALE, class_colour, ink_on, short, tint, value_tint
 from spinney.inspect.text.conditions import Condition
-from spinney.inspect.text.reader import Step, TreeReader, require_count
+from spinney.inspect.text.reader import Names, Step, TreeReader, require_count
 
 Style = Literal["auto", "full", "compact"]
 
@@ -133,6 +133,8 @@ class _Block:
 def draw(
     model: TableEstimator,
     *,
+    feature_names: Names = None,
+    class_names: Names | bool = None,
     max_depth: int | None = None,
     decimals: int | None = None,
     style: Style = "auto",
@@ -142,7 +144,7 @@ def draw(
     if style not in ("auto", "full", "compact"):
         raise ValueError(f"style must be 'auto', 'full' or 'compact', not {style!r}.")
     require_count("max_depth", max_depth)
-    reader = TreeReader(model, decimals, show_missing)
+    reader = TreeReader(model, decimals, show_missing, feature_names, class_names)
     n_shown = sum(reader.is_end(step.node, max_depth) for step in reader.walk(max_depth))
     is_compact = style == "compact" or (style == "auto" and n_shown > _FULL_LEAVES)
     is_upright = is_compact and n_shown > _FLAT_LEAVES

@@ -7,9 +7,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from spinney._data.display import plural
+from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.draw.axes import pyplot
 from spinney.inspect.draw.picture import Line, Picture, Rectangle, Style, Text, draw
+from spinney.inspect.text.reader import Names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,9 +23,12 @@ _POINTS = 72.0  # per inch
 _WIDEST = 100.0  # inches; a wider tree is drawn smaller
 
 
+@explain_unknown_arguments
 def tree_svg(
     model: TableEstimator,
     *,
+    feature_names: Names = None,
+    class_names: Names | bool = None,
     max_depth: int | None = None,
     decimals: int | None = None,
     style: Style = "auto",
@@ -37,6 +42,10 @@ def tree_svg(
     ----------
     model : estimator
         A fitted decision tree.
+    feature_names : sequence of str, optional
+        Names of the columns; None: those of the training table.
+    class_names : sequence of str, optional
+        Names of the classes in the order of `classes_`; None: the classes.
     max_depth : int, optional
         Deepest level to draw; a subtree below becomes one dashed box with the number of its leaves.
     decimals : int, optional
@@ -65,7 +74,16 @@ def tree_svg(
     >>> spinney.tree_svg(model)[:4]
     '<svg'
     """
-    return render(draw(model, max_depth=max_depth, decimals=decimals, style=style, show_missing=show_missing))
+    picture = draw(
+        model,
+        feature_names=feature_names,
+        class_names=class_names,
+        max_depth=max_depth,
+        decimals=decimals,
+        style=style,
+        show_missing=show_missing,
+    )
+    return render(picture)
 
 
 def render(picture: Picture, style: str = "") -> str:
@@ -130,9 +148,12 @@ def notebook_html(model: TableEstimator) -> str:
 # ---- matplotlib --------------------------------------------------------------------------------------------------
 
 
+@explain_unknown_arguments
 def plot_tree(
     model: TableEstimator,
     *,
+    feature_names: Names = None,
+    class_names: Names | bool = None,
     ax: Axes | None = None,
     max_depth: int | None = None,
     decimals: int | None = None,
@@ -149,6 +170,10 @@ def plot_tree(
     ----------
     model : estimator
         A fitted decision tree.
+    feature_names : sequence of str, optional
+        Names of the columns; None: those of the training table.
+    class_names : sequence of str, optional
+        Names of the classes in the order of `classes_`; None: the classes.
     ax : Axes, optional
         Where to draw; the font is scaled so that the tree fits. None: a new figure that fits the tree.
     max_depth : int, optional
@@ -179,7 +204,15 @@ def plot_tree(
     >>> ax = spinney.plot_tree(model)
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    picture = draw(model, max_depth=max_depth, decimals=decimals, style=style, show_missing=show_missing)
+    picture = draw(
+        model,
+        feature_names=feature_names,
+        class_names=class_names,
+        max_depth=max_depth,
+        decimals=decimals,
+        style=style,
+        show_missing=show_missing,
+    )
     if ax is None:
         ax = _figure(picture.width, picture.height)[0].add_axes((0.0, 0.0, 1.0, 1.0))
     _draw_on(ax, picture)

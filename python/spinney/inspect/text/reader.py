@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,6 +23,9 @@ _OTHER_LEFT = 4  # the engine's flag: categories that a split does not know go l
 _MAX_CLASSES = 5
 _TERM = ("feature", "slope", "middle", "low", "high")
 _SQUARED = ("squared_error", "friedman_mse")
+
+
+Names = Iterable[str] | None
 
 
 class Step(NamedTuple):
@@ -61,10 +64,17 @@ class TreeReader:
         Decimals of every number; None: as many as it needs.
     show_missing : bool, "seen" or collection of column names, default=True
         Whether, or for which columns, to show where missing values go; "seen": those with missing values in training.
+    feature_names, class_names : sequence of str, optional
+        Names to show instead of those of the training table and `classes_`; True means the latter.
     """
 
     def __init__(
-        self, model: TableEstimator, decimals: int | None = None, show_missing: bool | Collection[str] = True
+        self,
+        model: TableEstimator,
+        decimals: int | None = None,
+        show_missing: bool | Collection[str] = True,
+        feature_names: Names = None,
+        class_names: Names | bool = None,
     ) -> None:
         if not hasattr(model, "fit"):
             raise TypeError(f"model must be a fitted decision tree of spinney, not {type(model).__name__}.")
@@ -75,9 +85,13 @@ class TreeReader:
         self.model = model
         self.tree = model.tree_
         self.features: tuple[Feature, ...] = model.schema_.split_features
+        if feature_names is not None:
+            self.features = model.schema_.renamed_split_features([str(name) for name in feature_names])
         self.decimals = decimals
         self._show_missing = show_missing
         self.is_classifier = hasattr(model, "classes_")
+        if self.is_classifier and class_names is not None and not isinstance(class_names, bool):
+            self.classes = self._named_classes([str(name) for name in class_names])
 
     # ---- nodes ---------------------------------------------------------------------------------------
 
@@ -140,6 +154,16 @@ class TreeReader:
             return []
         outputs = [self.model.classes_] if self.tree.n_outputs == 1 else self.model.classes_
         return [np.asarray(labels).tolist() for labels in outputs]
+
+    def _named_classes(self, names: list[str]) -> list[list[Any]]:
+        if self.tree.n_outputs > 1:
+            raise ValueError("class_names is for one output. Leave it out: several outputs show their classes_.")
+        n_classes = len(self.classes[0])
+        if len(names) != n_classes:
+            raise ValueError(
+                f"class_names must contain {n_classes} elements in the order of classes_, got {len(names)}."
+            )
+        return [names]
 
     def probabilities(self, node: int) -> list[list[float]]:
         """Return the class probabilities of a node, by output."""

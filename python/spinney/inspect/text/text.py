@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.display import Backend, frame_of, one_line, percent, plural, shortest, thousands
+from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.text.conditions import Condition
-from spinney.inspect.text.reader import Step, TreeReader, require_count
+from spinney.inspect.text.reader import Names, Step, TreeReader, require_count
 
 
+@explain_unknown_arguments
 def export_text(
     model: TableEstimator,
     *,
+    feature_names: Names = None,
+    class_names: Names | bool = None,
     max_depth: int | None = None,
     decimals: int | None = None,
     show_weights: bool = False,
@@ -35,6 +39,10 @@ def export_text(
     ----------
     model : estimator
         A fitted decision tree.
+    feature_names : sequence of str, optional
+        Names of the columns; None: those of the training table.
+    class_names : sequence of str, optional
+        Names of the classes in the order of `classes_`; None: the classes.
     max_depth : int, optional
         Deepest level to write; the leaves below are counted.
     decimals : int, optional
@@ -72,7 +80,7 @@ def export_text(
         ├── petal width (cm) ≤ 1.75: 54 rows (1 91%, 2 9%) → 1
         └── petal width (cm) > 1.75: 46 rows (1 2%, 2 98%) → 2
     """
-    reader = TreeReader(model, decimals, show_missing)
+    reader = TreeReader(model, decimals, show_missing, feature_names, class_names)
     require_count("max_depth", max_depth)
     lines = []
     is_last: list[bool] = []  # by depth: whether the current branch is the right child
