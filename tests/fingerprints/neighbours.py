@@ -25,7 +25,7 @@ enter_models(
     {
         "leave one out": classes(n_neighbors="cv"),
         "folds": classes(n_neighbors="cv", cv=4, random_state=0, scale="range", metric="euclidean", ties="all"),
-        "costs": classes(n_neighbors=5, priors="uniform", algorithm="tree", metric="manhattan"),
+        "costs": classes(n_neighbors=5, priors="uniform", algorithm="kd_tree", metric="manhattan"),
     },
     MIXED,
     TWO,

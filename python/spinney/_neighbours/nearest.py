@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +21,7 @@ from spinney._model.file.codec import SavedState, columns, integer
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
 from spinney._model.neighbours.measure import METRICS, Measure
-from spinney._model.neighbours.model import ALGORITHMS, TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
+from spinney._model.neighbours.model import TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
 from spinney._neighbours.local_estimator import LocalClassifier, LocalEstimator, LocalRegressor, LocalRows, Results
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 _MAX_K = 30  # largest k that n_neighbors="cv" tries, unless k_values is set
 Metric = str | Callable[[Floats, Floats], float]
+_OTHER_NAMES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean"}  # scikit-learn's
+# the engine's search by the parameter; a k-d tree finds the neighbours of a ball tree
+_SEARCHES = {"auto": "auto", "brute": "brute", "kd_tree": "tree", "ball_tree": "tree"}
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,10 @@ class BaseNeighbors(LocalEstimator):
 
     n_neighbors: int | Literal["cv"] = parameter(COUNT, StrOptions({"cv"}), default=5, kw_only=False)
     weights: str | Callable[[Floats], Floats] = parameter(StrOptions(set(WEIGHTS)), callable, default="uniform")
-    metric: Metric = parameter(StrOptions({"auto", *METRICS}), callable, default="auto")
+    metric: Metric = parameter(StrOptions({"auto", *METRICS, *_OTHER_NAMES}), callable, default="auto")
     p: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=2.0)
     scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default=None)
-    algorithm: Literal["auto", "brute", "tree"] = parameter(StrOptions(set(ALGORITHMS)), default="auto")
+    algorithm: Literal["auto", "brute", "kd_tree", "ball_tree"] = parameter(StrOptions(set(_SEARCHES)), default="auto")
     ties: Literal["first", "all"] = parameter(StrOptions(set(TIES)), default="first")
     k_values: ArrayLike | None = parameter("array-like", None, default=None)
 
@@ -161,22 +165,27 @@ class BaseNeighbors(LocalEstimator):
                 'groups are only used by cross-validation: n_neighbors="cv" and cv with folds. Leave groups out.'
             )
         model = self._model(rows, metric, rows.weight, int(k))
-        if model.measure.function is None:
+        if model.measure.is_indexed:
             model.index(self._n_threads)
         self._n_rows_given = len(rows.weight)
         self._set_fitted(rows, model, results)
         return self
 
     def _find_metric(self, rows: LocalRows) -> Metric:
-        """Return the metric; "auto" is Gower's for tables with categories or missing values, else Euclidean."""
-        metric = self.metric
+        """Return the metric; "auto" is Gower's for tables with categories or missing values, else Minkowski's."""
+        metric = _OTHER_NAMES.get(self.metric, self.metric) if isinstance(self.metric, str) else self.metric
         if metric == "auto":
             has_categories = any(feature.kind in ("category", "ordered") for feature in rows.schema.features)
             is_missing = rows.columns.ranges(rows.weight, self._n_threads)[2]
-            metric = "gower" if has_categories or any(is_missing) else "euclidean"
-        if self.algorithm == "tree" and (callable(metric) or metric in ("gower", "hamming")):
+            metric = "gower" if has_categories or any(is_missing) else "minkowski"
+        if self.algorithm == "kd_tree" and (callable(metric) or metric in ("gower", "hamming", "precomputed")):
             name = "a function" if callable(metric) else repr(metric)
-            raise ValueError(f"algorithm='tree' does not support metric {name}. Use algorithm='auto' or 'brute'.")
+            raise ValueError(f"algorithm='kd_tree' does not support metric {name}. Use algorithm='auto' or 'brute'.")
+        if metric == "precomputed" and rows.columns.n_rows != rows.columns.n_columns:
+            raise ValueError(
+                f"metric='precomputed' needs a square matrix, the distances of all pairs of training rows. X has "
+                f"{rows.columns.n_rows} rows and {rows.columns.n_columns} columns."
+            )
         return metric
 
     def _model(self, rows: LocalRows, metric: Metric, weight: Floats, k: int) -> FittedNeighbours:
@@ -192,7 +201,7 @@ class BaseNeighbors(LocalEstimator):
             None if (own == 1).all() else own,
             ballot if is_whole else replace(ballot, target=np.ascontiguousarray(ballot.target[used])),
             Counting(k, self.weights, self.ties),
-            self.algorithm,
+            _SEARCHES[self.algorithm],
             rows.target.costs.prior_factor,
             None if is_whole else used.astype(np.int64),
             rows.target.decision,
@@ -332,6 +341,12 @@ class BaseNeighbors(LocalEstimator):
             counts[numbers + 1] = rows.shape[1]
             starts, height = np.cumsum(counts), width
         return csr_matrix((entries, rows.ravel(), starts), shape=(height, width))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        if isinstance(self.metric, str) and self.metric == "precomputed":
+            tags.input_tags.pairwise, tags.input_tags.allow_nan = True, False
+        return tags
 
     # ---- files ---------------------------------------------------------------------------------------
 

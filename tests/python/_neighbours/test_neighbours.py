@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.neighbours import KERNELS, nearest, shares
 from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier as PeerClassifier
 from sklearn.neighbors import KNeighborsRegressor as PeerRegressor
 from sklearn.pipeline import make_pipeline
@@ -91,7 +92,7 @@ def test_auto_uses_a_tree_in_few_dimensions_only():
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "minkowski", "cosine"])
-@pytest.mark.parametrize("algorithm", ["brute", "tree"])
+@pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
 def test_distances_are_those_of_scikit_learn(numbers, metric, algorithm):
     X, y, _ = numbers
     model = spinney.KNeighborsClassifier(6, metric=metric, p=3, scale=None, algorithm=algorithm).fit(X[:150], y[:150])
@@ -407,8 +408,8 @@ def test_fewer_rows_than_neighbours_and_constant_tables():
 
 def test_incompatible_parameters_are_refused(numbers):
     X, y, _ = numbers
-    with pytest.raises(ValueError, match="algorithm='tree' does not support metric 'hamming'"):
-        spinney.KNeighborsClassifier(metric="hamming", algorithm="tree").fit(X, y)
+    with pytest.raises(ValueError, match="algorithm='kd_tree' does not support metric 'hamming'"):
+        spinney.KNeighborsClassifier(metric="hamming", algorithm="kd_tree").fit(X, y)
     with pytest.raises(TypeError, match="Leaves of the tree"):
         spinney.KNeighborsClassifier(leaf_size=30)
 
@@ -436,3 +437,50 @@ def test_defaults_give_the_neighbours_of_scikit_learn(numbers):
     np.testing.assert_allclose(
         spinney.KNeighborsRegressor().fit(X, values).predict(X), PeerRegressor().fit(X, values).predict(X)
     )
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3])
+def test_the_default_metric_uses_p(numbers, p):
+    X, y, _ = numbers
+    found = spinney.KNeighborsClassifier(4, p=p).fit(X, y).kneighbors(X)
+    wanted = PeerClassifier(4, p=p).fit(X, y).kneighbors(X)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found[1], wanted[1])
+
+
+@pytest.mark.parametrize(("name", "metric"), [("l1", "manhattan"), ("cityblock", "manhattan"), ("l2", "euclidean")])
+def test_other_names_of_metrics(numbers, name, metric):
+    X, y, _ = numbers
+    assert spinney.KNeighborsClassifier(metric=name).fit(X, y).metric_ == metric
+
+
+def test_precomputed_distances(numbers):
+    X, y, values = numbers
+    train, new = X[:120], X[120:]
+    within, across = cdist(train, train), cdist(new, train)
+    weight = np.where(np.arange(120) % 7, 1.0, 0.0)
+    for own in (None, weight):
+        known = spinney.KNeighborsClassifier(5, weights="distance").fit(train, y[:120], own)
+        model = spinney.KNeighborsClassifier(5, weights="distance", metric="precomputed").fit(within, y[:120], own)
+        np.testing.assert_allclose(model.predict_proba(across), known.predict_proba(new))
+        np.testing.assert_array_equal(model.kneighbors(across)[1], known.kneighbors(new)[1])
+        np.testing.assert_array_equal(model.kneighbors()[1], known.kneighbors()[1])
+        file = io.BytesIO()
+        model.save(file)
+        loaded = spinney.load(io.BytesIO(file.getvalue()))
+        np.testing.assert_array_equal(loaded.predict(across), model.predict(across))
+    plain, matrix = (
+        spinney.KNeighborsRegressor("cv", cv=4),
+        spinney.KNeighborsRegressor("cv", cv=4, metric="precomputed"),
+    )
+    np.testing.assert_allclose(
+        matrix.set_params(random_state=0).fit(within, values[:120]).cv_results_["error"],
+        plain.set_params(random_state=0).fit(train, values[:120]).cv_results_["error"],
+    )
+    scores = cross_val_score(spinney.KNeighborsRegressor(metric="precomputed"), within, values[:120])
+    np.testing.assert_allclose(scores, cross_val_score(spinney.KNeighborsRegressor(), train, values[:120]))
+    with pytest.raises(ValueError, match="needs a square matrix"):
+        model.fit(across, y[120:])
+    with pytest.raises(ValueError, match="finite distances of at least 0, but X has -1 in row 2, column 3"):
+        within[2, 3] = -1
+        model.fit(within, y[:120])

@@ -32,7 +32,8 @@ _OF_TERMS = {
     "mahalanobis": "squares",
 }
 _OF_COLUMNS = {"hamming": "differing", "gower": "gower"}
-METRICS = (*_OF_TERMS, *_OF_COLUMNS)
+PRECOMPUTED = "precomputed"
+METRICS = (*_OF_TERMS, *_OF_COLUMNS, PRECOMPUTED)
 _FARTHEST = 1e100
 _NO_VALUE = np.finfo(np.float64).max  # stands for missing values in Hamming's distance
 _REDUNDANT = 1e-10  # fraction of a term's variance that the terms before it do not explain
@@ -85,7 +86,7 @@ class Measure:
         """Learn the scales from the rows of positive weight; `metric` is a resolved name or a function."""
         if callable(metric):
             return cls("callable", design=Design.learn(columns, schema, weight, scale), function=metric)
-        if metric == "hamming":
+        if metric in ("hamming", PRECOMPUTED):
             return cls(metric)
         if metric == "gower":
             low, width = _ranges(columns, schema, weight)
@@ -116,6 +117,11 @@ class Measure:
     # ---- rows ------------------------------------------------------------------------------------------------
 
     @property
+    def is_indexed(self) -> bool:
+        """Whether the engine searches neighbours by this distance."""
+        return self.function is None and self.metric != PRECOMPUTED
+
+    @property
     def engine_metric(self) -> str:
         """Name of the metric in the engine."""
         return (_OF_TERMS | _OF_COLUMNS)[self.metric]
@@ -136,6 +142,8 @@ class Measure:
 
     def terms(self, columns: _engine.Table) -> Floats:
         """Return the terms of rows, (n_rows, n_terms)."""
+        if self.metric == PRECOMPUTED:
+            return _read_distances(columns)
         if self.design is None:
             return self._column_terms(columns)
         terms = self.design.matrix(columns)
@@ -183,13 +191,30 @@ class Measure:
     def from_json(cls, fields: object, schema: Schema) -> Measure:
         """Read a measure from JSON; refuse one that does not fit the columns."""
         measure = cls(**_SAVED.from_header(fields, schema=schema, n_features=schema.n_features, n_terms=0))
-        needed = {"gower": ("low", "width"), "hamming": (), "mahalanobis": ("design", "kept", "factor")}
+        needed = {
+            "gower": ("low", "width"),
+            "hamming": (),
+            PRECOMPUTED: (),
+            "mahalanobis": ("design", "kept", "factor"),
+        }
         present = {name for name in ("design", "low", "width", "kept", "factor") if getattr(measure, name) is not None}
         if present != set(needed.get(measure.metric, ("design",))):
             refuse("is damaged: its distance is unusable")
         if measure.factor is not None and not measure.factor.diagonal().all():
             refuse("is damaged: its covariance is impossible")
         return measure
+
+
+def _read_distances(columns: _engine.Table) -> Floats:
+    """Return a matrix of distances to the training rows, (n_rows, n_training_rows)."""
+    found = np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
+    if not (np.isfinite(found) & (found >= 0)).all():
+        row, column = np.argwhere(~(np.isfinite(found) & (found >= 0)))[0]
+        raise ValueError(
+            f"metric='precomputed' needs finite distances of at least 0, but X has {found[row, column]:g} in row {row}, "
+            f"column {column}."
+        )
+    return np.ascontiguousarray(found)
 
 
 def _ranges(columns: _engine.Table, schema: Schema, weight: Floats) -> tuple[Floats, Floats]:

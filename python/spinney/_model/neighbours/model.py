@@ -16,7 +16,7 @@ from spinney._data.types import Floats
 from spinney._model.file.codec import Field, array, integer, numbers, optional, saved_fields, word
 from spinney._model.file.container import refuse
 from spinney._model.model import LocalModel, ModelSpec, digest_of
-from spinney._model.neighbours.measure import Measure
+from spinney._model.neighbours.measure import PRECOMPUTED, Measure
 
 Rows = NDArray[np.intp]
 Find = Callable[[Rows, int], tuple[Rows, Floats]]
@@ -90,6 +90,10 @@ class FittedNeighbours(LocalModel):
         """Rows and distances of the k nearest neighbours of each query, (n_queries, k); ties go to the first row."""
         if self.measure.function is not None:
             return _nearest_by(self.measure.function, self.rows, terms, k)
+        if self.measure.metric == PRECOMPUTED:
+            given = terms if self.row_numbers is None else terms[:, self.row_numbers]
+            near = np.argsort(given, axis=1, kind="stable")[:, :k]
+            return near, np.take_along_axis(given, near, axis=1)
         rows, keys = self.index(n_jobs).nearest(terms, k, n_jobs)
         distances = self.measure.distances(np.asarray(keys), self.rows.shape[1])
         return np.asarray(rows).astype(np.intp).reshape(-1, k), distances.reshape(-1, k)
