@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+import spinney._engine as _engine
 from spinney._data.display import plural
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
@@ -110,7 +112,9 @@ class BaseNeighbors(LocalEstimator):
     """Prediction by the k nearest training rows."""
 
     n_neighbors: int | Literal["cv"] = parameter(COUNT, StrOptions({"cv"}), default=5, kw_only=False)
-    weights: str | Callable[[Floats], Floats] = parameter(StrOptions(set(WEIGHTS)), callable, default="uniform")
+    weights: str | Callable[[Floats], Floats] | None = parameter(
+        StrOptions(set(WEIGHTS)), callable, None, default="uniform"
+    )
     metric: Metric = parameter(StrOptions({"auto", *METRICS, *_OTHER_NAMES}), callable, default="auto")
     p: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=2.0)
     scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default=None)
@@ -152,6 +156,7 @@ class BaseNeighbors(LocalEstimator):
         self
             The fitted estimator.
         """
+        self._refuse_graph(X)
         rows = self._read_rows(X, y, sample_weight)
         metric = self._find_metric(rows)
         results: Results | None = None
@@ -170,6 +175,15 @@ class BaseNeighbors(LocalEstimator):
         self._n_rows_given = len(rows.weight)
         self._set_fitted(rows, model, results)
         return self
+
+    def _refuse_graph(self, X: TableLike) -> None:
+        """Refuse a sparse matrix of distances: the entries that it leaves out are no distances of 0."""
+        if issparse(X) and isinstance(self.metric, str) and self.metric == "precomputed":
+            raise TypeError("metric='precomputed' does not support sparse matrices. Pass the distances of all pairs.")
+
+    def _columns(self, X: TableLike) -> _engine.Table:
+        self._refuse_graph(X)
+        return super()._columns(X)
 
     def _find_metric(self, rows: LocalRows) -> Metric:
         """Return the metric; "auto" is Gower's for tables with categories or missing values, else Minkowski's."""
@@ -200,7 +214,7 @@ class BaseNeighbors(LocalEstimator):
             terms if is_whole else np.ascontiguousarray(terms[used]),
             None if (own == 1).all() else own,
             ballot if is_whole else replace(ballot, target=np.ascontiguousarray(ballot.target[used])),
-            Counting(k, self.weights, self.ties),
+            Counting(k, "uniform" if self.weights is None else self.weights, self.ties),
             _SEARCHES[self.algorithm],
             rows.target.costs.prior_factor,
             None if is_whole else used.astype(np.int64),

@@ -469,18 +469,16 @@ def test_precomputed_distances(numbers):
         model.save(file)
         loaded = spinney.load(io.BytesIO(file.getvalue()))
         np.testing.assert_array_equal(loaded.predict(across), model.predict(across))
-    plain, matrix = (
-        spinney.KNeighborsRegressor("cv", cv=4),
-        spinney.KNeighborsRegressor("cv", cv=4, metric="precomputed"),
-    )
-    np.testing.assert_allclose(
-        matrix.set_params(random_state=0).fit(within, values[:120]).cv_results_["error"],
-        plain.set_params(random_state=0).fit(train, values[:120]).cv_results_["error"],
-    )
+    plain = spinney.KNeighborsRegressor("cv", cv=4, random_state=0).fit(train, values[:120])
+    matrix = clone(plain).set_params(metric="precomputed").fit(within, values[:120])
+    np.testing.assert_allclose(matrix.cv_results_["error"], plain.cv_results_["error"])
     scores = cross_val_score(spinney.KNeighborsRegressor(metric="precomputed"), within, values[:120])
     np.testing.assert_allclose(scores, cross_val_score(spinney.KNeighborsRegressor(), train, values[:120]))
     with pytest.raises(ValueError, match="needs a square matrix"):
         model.fit(across, y[120:])
+    for use in (lambda: model.fit(csr_array(within), y[:120]), lambda: model.predict(csr_array(across))):
+        with pytest.raises(TypeError, match="metric='precomputed' does not support sparse"):
+            use()
+    within[2, 3] = -1
     with pytest.raises(ValueError, match="finite distances of at least 0, but X has -1 in row 2, column 3"):
-        within[2, 3] = -1
         model.fit(within, y[:120])

@@ -211,8 +211,8 @@ def _read_distances(columns: _engine.Table) -> Floats:
     if not (np.isfinite(found) & (found >= 0)).all():
         row, column = np.argwhere(~(np.isfinite(found) & (found >= 0)))[0]
         raise ValueError(
-            f"metric='precomputed' needs finite distances of at least 0, but X has {found[row, column]:g} in row {row}, "
-            f"column {column}."
+            f"metric='precomputed' needs finite distances of at least 0, but X has {found[row, column]:g} in row "
+            f"{row}, column {column}."
         )
     return np.ascontiguousarray(found)
 
