@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.feature import add_values
 from spinney._data.reproducible import random_bits, random_uniform, times
 from spinney._data.types import Floats
 
@@ -215,14 +216,6 @@ class Combinations:
         ):
             raise ValueError("This is not a schema: its combinations do not match its features.")
         return cls(plain, parts.astype(np.intp), coefficients, spread)
-
-
-def add_values(table: _engine.Table, values: Floats, n_categories: int) -> None:
-    """Add a column of numbers, or of codes if there are categories; NaN is missing."""
-    if n_categories:
-        table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
-    else:
-        table.add_number(values)
 
 
 def n_for_all(n_columns: int, n_combined: int) -> int:

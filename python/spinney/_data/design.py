@@ -112,33 +112,10 @@ class Design:
         """Arrays by name."""
         return {name: numbers for name, numbers in vars(self).items() if numbers is not None}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict for JSON, the inverse of `from_dict`."""
-        return {name: numbers.tolist() for name, numbers in self.arrays.items()}
-
-    @classmethod
-    def from_dict(cls, fields: Any, schema: Schema) -> Design:
-        """Return the design of a dict; raises ValueError if `fields` is no design of these columns."""
-        try:
-            integers = [np.array(fields[name], dtype=np.int32).reshape(-1) for name in ("feature", "kind", "code")]
-            center, scale, fill = (
-                np.array(fields[name], dtype=np.float64).reshape(-1)
-                for name in ("center", "scale", "fill" if "fill" in fields else "center")
-            )
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise ValueError("is damaged: its terms are unusable") from None
-        feature, kind, code = integers
-        sizes = np.array(schema.n_categories)
-        lengths = {entry.size for entry in integers} | {center.size, scale.size, fill.size}
-        fits = len(lengths) == 1 and np.isfinite(fill).all()
-        if not fits or not np.isfinite(center).all() or not (np.isfinite(scale) & (scale > 0)).all():
-            raise ValueError("is damaged: its terms are unusable")
-        if len(feature) and not (feature.min() >= 0 and feature.max() < len(sizes) and set(kind.tolist()) <= {0, 1, 2}):
-            raise ValueError("is damaged: its terms refer to columns that it does not have")
-        is_category = kind == CATEGORY
-        if ((sizes[feature] > 0) != is_category).any() or (code[is_category] >= sizes[feature][is_category]).any():
-            raise ValueError("is damaged: its terms do not match its columns")
-        return cls(feature, kind, code, center, scale, fill if "fill" in fields else None)
+    def fits(self, n_categories: list[int]) -> bool:
+        """Return whether terms of categories, and only these, are of columns that have them."""
+        sizes, is_category = np.array(n_categories)[self.feature], self.kind == CATEGORY
+        return bool(((sizes > 0) == is_category).all() and (self.code < sizes)[is_category].all())
 
 
 def _warn_of_infinite(name: str) -> None:

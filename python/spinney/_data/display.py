@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from html import escape
 from importlib.util import find_spec
@@ -208,11 +208,14 @@ def align(rows: list[list[str]], left: Collection[int] = (0,), gap: str = "  ") 
     ]
 
 
-def nearest_name(name: str, known: Sequence[str]) -> str:
-    """Return a sentence that suggests the closest known name, or lists the known names."""
+def nearest_name(name: str, known: Collection[str], otherwise: str | None = None) -> str:
+    """Return a sentence that suggests the closest known name, else another sentence, which lists the known names."""
+    known = list(known)
     by_lower_case = {other.lower(): other for other in reversed(known)}
     close = get_close_matches(name.lower(), by_lower_case, n=1)
     if close:
         return f"Did you mean {by_lower_case[close[0]]!r}?"
+    if otherwise is not None:
+        return otherwise
     more = ", …" if len(known) > _MOST_NAMES else ""
     return f"It has: {', '.join(known[:_MOST_NAMES])}{more}."

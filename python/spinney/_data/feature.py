@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
@@ -29,6 +29,7 @@ from spinney._data.columns import (
     missing_numbers,
 )
 from spinney._data.display import warn
+from spinney._data.types import Floats
 
 Unseen = Literal["missing", "error", "other"]
 
@@ -151,6 +152,27 @@ def add_feature(target: _engine.Table, feature: Feature, column: Column, unseen:
         values = values.astype(np.float64)
         values[(values >= feature.absent[0]) & (values <= feature.absent[1])] = np.nan
     target.add_number(values, numbers.missing)
+
+
+def add_values(table: _engine.Table, values: Floats, n_categories: int) -> None:
+    """Add a column of numbers, or of codes if there are categories; NaN is missing."""
+    if n_categories:
+        table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
+    else:
+        table.add_number(values)
+
+
+def table_of(columns: Iterable[Floats], n_rows: int, n_categories: Iterable[int]) -> _engine.Table:
+    """Return a table of columns of numbers, or of codes if there are categories; NaN is missing."""
+    table = _engine.Table(n_rows)
+    for values, n in zip(columns, n_categories, strict=True):
+        add_values(table, values, n)
+    return table
+
+
+def columns_of(table: _engine.Table) -> list[Floats]:
+    """Return the columns of a table: numbers, or codes of categories; NaN is missing."""
+    return [np.asarray(table.column(j)) for j in range(table.n_columns)]
 
 
 def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen, label: str) -> NDArray[np.float64]:

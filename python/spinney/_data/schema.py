@@ -33,16 +33,18 @@ from spinney._data.columns import (
     listed,
     match_columns,
 )
-from spinney._data.combinations import Combinations, add_values
+from spinney._data.combinations import Combinations
 from spinney._data.feature import (
     Feature,
     PlainFeatures,
     RemoteTable,
     Unseen,
     add_feature,
+    columns_of,
     feature_from_dict,
     feature_to_dict,
     learn_feature,
+    table_of,
     warn_of_identifier,
     warn_of_rounding,
 )
@@ -369,18 +371,16 @@ def column_values(schema: Schema, table: RawTable, estimator: str, unseen: Unsee
 
     A category that did not occur at fit is missing, or the number of categories if `unseen` is "other".
     """
-    columns = schema.encode(table, unseen, estimator)
-    return [np.asarray(columns.column(j)) for j in range(columns.n_columns)]
+    return columns_of(schema.encode(table, unseen, estimator))
 
 
 def input_values(schema: Schema, table: RawTable, estimator: str, unseen: Unseen) -> list[NDArray[np.float64]]:
     """Return each column of the table, in the order of the schema, as `column_values` does without combinations."""
-    columns = schema.encode_inputs(table, unseen, estimator)
-    return [np.asarray(columns.column(j)) for j in range(columns.n_columns)]
+    return columns_of(schema.encode_inputs(table, unseen, estimator))
 
 
-def row_table(schema: Schema, row: Any) -> RawTable:
-    """Return a table of one row, which is a mapping or Series by column name, or values in column order."""
+def row_cells(schema: Schema, row: Any) -> list[Any]:
+    """Return the cells of a row, which is a mapping or Series by column name, or values in column order."""
     if hasattr(row, "to_dict") and getattr(row, "ndim", 1) == 1:
         row = row.to_dict() if schema.has_names else list(row)
     if isinstance(row, Mapping):
@@ -392,8 +392,13 @@ def row_table(schema: Schema, row: Any) -> RawTable:
         values = list(row)
     if len(values) != schema.n_features:
         raise ValueError(f"The row has {len(values)} values, but the model has {schema.n_features} columns.")
+    return values
+
+
+def row_table(schema: Schema, row: Any) -> RawTable:
+    """Return a table of one row, as `row_cells` takes it."""
     columns: list[Column] = []
-    for j, value in enumerate(values):
+    for j, value in enumerate(row_cells(schema, row)):
         cell = np.empty(1, dtype=object)
         cell[0] = value
         columns.append(read_cells(cell, column_label(j, schema.names)))
@@ -402,10 +407,8 @@ def row_table(schema: Schema, row: Any) -> RawTable:
 
 def rows_of(columns: _engine.Table, rows: NDArray[np.intp]) -> _engine.Table:
     """Return a dense copy of some rows of a table."""
-    table = _engine.Table(len(rows))
-    for j in range(columns.n_columns):
-        add_values(table, columns.values_at(j, rows.astype(np.uint32)), columns.n_categories(j))
-    return table
+    which, places = range(columns.n_columns), rows.astype(np.uint32)
+    return table_of((columns.values_at(j, places) for j in which), len(rows), map(columns.n_categories, which))
 
 
 @dataclass(frozen=True)

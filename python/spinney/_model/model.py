@@ -17,22 +17,35 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._data.design import Design
+from spinney._data.design import CATEGORY, VALUE, Design
+from spinney._data.feature import table_of
 from spinney._data.reproducible import times
 from spinney._data.types import Floats
-from spinney._model.file.codec import Field, Known, SavedState, saved_fields
+from spinney._model.file.codec import Field, Known, SavedState, numbers, optional, saved_fields
 from spinney._model.file.container import refuse
 from spinney._model.links import predicted
 from spinney._model.row_predictors import RowPredictor
 
+_TERMS = saved_fields(
+    feature=numbers(np.int32, "n_terms", least=0, below="n_features"),
+    kind=numbers(np.int32, "n_terms", least=VALUE, most=CATEGORY),
+    code=numbers(np.int32, "n_terms", least=0),
+    center=numbers(np.float64, "n_terms"),
+    scale=numbers(np.float64, "n_terms", above=0),
+    fill=optional(numbers(np.float64, "n_terms")),
+)
+
 
 def _read_design(value: Any, name: str, known: Known) -> Design:
-    design = Design.from_dict(value, known["schema"])
+    schema = known["schema"]
+    design = Design(**_TERMS.from_header(value, n_features=schema.n_features))
+    if not design.fits(schema.n_categories):
+        refuse("is damaged: its terms do not match its columns")
     known["n_terms"] = len(design)
     return design
 
 
-DESIGN = Field(Design.to_dict, _read_design)
+DESIGN = Field(_TERMS.to_header, _read_design)
 
 
 class Outputs:
@@ -169,15 +182,18 @@ class FittedModel(Outputs, ABC):
         """Return a predictor of single rows."""
         sizes, of_outputs = schema.n_categories, [classes] if self.n_outputs == 1 else classes
 
+        def table(numbers: Floats) -> _engine.Table:
+            return table_of(numbers[:, np.newaxis], 1, sizes)
+
         def value(numbers: Floats) -> Any:
-            values = self.predictions(_row_table(sizes, numbers), 1)[0]
+            values = self.predictions(table(numbers), 1)[0]
             return float(values[0]) if self.n_outputs == 1 else values
 
         def label(numbers: Floats) -> Any:
-            return self.labels(self.codes(_row_table(sizes, numbers), 1), of_outputs)[0]
+            return self.labels(self.codes(table(numbers), 1), of_outputs)[0]
 
         def proba(numbers: Floats) -> Any:
-            found = self.by_output(self.predictions(_row_table(sizes, numbers), 1))
+            found = self.by_output(self.predictions(table(numbers), 1))
             return [one[0] for one in found] if isinstance(found, list) else found[0]
 
         if classes is None:
@@ -337,19 +353,20 @@ class ModelOfTrees(FittedModel):
         return None
 
 
+def split_gains(
+    feature: NDArray[Any], right: NDArray[Any], weight: Floats, impurity: Floats
+) -> tuple[NDArray[np.intp], Floats]:
+    """Return the nodes that are split, and the weighted decrease of the impurity by each of these splits."""
+    split, burden = np.flatnonzero(feature >= 0), weight * impurity
+    return split, burden[split] - burden[split + 1] - burden[right[split]]
+
+
+def fractions(total: NDArray[Any]) -> Floats:
+    """Return numbers as fractions of their sum; zeros if that is 0."""
+    return np.asarray(total / total.sum() if total.sum() > 0 else np.zeros(len(total)))
+
+
 def check_width(trees: list[_engine.Tree], spec: ModelSpec) -> None:
     """Refuse trees whose values do not fit the classes or outputs."""
     if any(tree.value_width != spec.width for tree in trees):
         refuse("is damaged: a tree does not fit its classes or outputs")
-
-
-def _row_table(n_categories: list[int], numbers: Floats) -> _engine.Table:
-    """Make a table of one row."""
-    table = _engine.Table(1)
-    for j, n in enumerate(n_categories):
-        if n:
-            known = numbers[j] >= 0  # NaN is not
-            table.add_category(np.array([numbers[j] if known else -1], dtype=np.int32), n)
-        else:
-            table.add_number(numbers[j : j + 1].copy())
-    return table

@@ -37,7 +37,7 @@ from spinney._cluster.dask import WorkerLostError, secede_thread, wait_for_worke
 from spinney._cluster.single_worker import MAX_ATTEMPTS, WholeTable, fit_on_one_worker
 from spinney._data import Feature, Schema
 from spinney._data.cells import RESOLUTIONS
-from spinney._data.feature import RemoteTable
+from spinney._data.feature import RemoteTable, table_of
 from spinney._data.scan import is_collection
 from spinney._data.types import Floats
 from spinney._estimator.fit_inputs import FitInputs, ValidationSet
@@ -297,13 +297,7 @@ class PartitionedColumns:
             return (rows[(rows >= begin) & (rows < end)] - np.uint32(begin),)
 
         found = self.blocks.call_all("sample", rows_in)
-        sample = _engine.Table(len(rows))
-        for j, n_categories in enumerate(self.n_categories_of):
-            column = np.concatenate([values[j] for values in found])
-            if n_categories:
-                sample.add_category(np.where(np.isnan(column), -1, column).astype(np.int32), n_categories)
-            else:
-                sample.add_number(column)
+        sample = table_of(map(np.concatenate, zip(*found, strict=True)), len(rows), self.n_categories_of)
         missing = self.ranges(weight, 1)[2].astype(bool)
         if validation is not None:
             missing = missing | validation.ranges(None, 1)[2].astype(bool)

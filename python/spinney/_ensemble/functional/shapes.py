@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
+from spinney._data.feature import table_of
 from spinney._data.types import Floats, TableLike
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import TreeSteps
@@ -186,11 +187,6 @@ class WithShapes:
 
     def _table_of(self, feature: int, values: Floats) -> _engine.Table:
         """Return rows with values in one column and missing values in the others."""
-        table = _engine.Table(len(values))
-        for j, n_categories in enumerate(self.schema_.n_categories):
-            mine = values if j == feature else np.full(len(values), np.nan)
-            if n_categories:
-                table.add_category(np.where(np.isnan(mine), -1, mine).astype(np.int32), n_categories)
-            else:
-                table.add_number(np.ascontiguousarray(mine))
-        return table
+        missing = np.full(len(values), np.nan)
+        columns = (values if j == feature else missing for j in range(self.schema_.n_features))
+        return table_of(columns, len(values), self.schema_.n_categories)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.feature import columns_of
 from spinney._data.reproducible import log
 from spinney._data.types import Floats
 from spinney._model.file.codec import Field, array, numbers, optional, saved_fields, word
@@ -80,7 +81,7 @@ def _coordinate(numbers: Floats, origin: float, edge: float) -> Cells:
 
 def table_values(columns: _engine.Table) -> Floats:
     """Return a table as numbers, (n_rows, n_features): NaN for missing values, codes for categories."""
-    return np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
+    return np.column_stack(columns_of(columns))
 
 
 class Places:

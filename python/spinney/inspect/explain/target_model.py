@@ -25,7 +25,7 @@ from spinney._data import Feature, Schema, read_table
 from spinney._data.cells import cells_of, date_text
 from spinney._data.columns import match_columns
 from spinney._data.display import shortest
-from spinney._data.feature import Unseen, feature_values
+from spinney._data.feature import Unseen, feature_values, table_of
 from spinney._data.reproducible import times
 from spinney._data.select import Cells, Constant, PickTable, pick_table
 from spinney._data.types import Floats, TableLike
@@ -277,15 +277,8 @@ class ModelQuery:
 
 def point_table(schema: Schema, numbers: dict[int, Floats]) -> _engine.Table:
     """Return numbers by column as a table of the engine; other columns are 0."""
-    zeros = np.zeros(len(next(iter(numbers.values()))))
-    table = _engine.Table(len(zeros))
-    for j, n_categories in enumerate(schema.n_categories):
-        values = numbers.get(j, zeros)
-        if n_categories:
-            table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
-        else:
-            table.add_number(np.ascontiguousarray(values, dtype=np.float64), None)
-    return table
+    zeros, sizes = np.zeros(len(next(iter(numbers.values())))), schema.n_categories
+    return table_of((numbers.get(j, zeros) for j in range(len(sizes))), len(zeros), sizes)
 
 
 def all_thresholds(trees: Sequence[_engine.Tree], column: int) -> Floats:
