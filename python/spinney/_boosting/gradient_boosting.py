@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from spinney._boosting import intervals, new_data
+from spinney._boosting import intervals, new_data, sum_of_trees
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.loss import (
     NUMBER_LOSSES,
@@ -23,23 +23,12 @@ from spinney._boosting.loss import (
     RegressionLossName,
 )
 from spinney._boosting.settings import FRACTION, BoostingSettings
+from spinney._boosting.sum_of_trees import why_no_scores
 from spinney._boosting.target import ClassificationTarget, RegressionTarget
-from spinney._cluster.collections import lazy_for_collections
-from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator import support
 from spinney._estimator.estimator import only_if
 from spinney._estimator.parameters import estimator, parameter
-
-
-def _has_one_output(model: BaseBoosting) -> bool:
-    return model.boosting_.n_outputs == 1
-
-
-def _why_no_scores(model: BaseBoosting) -> str | None:
-    if vars(model).get("n_outputs_", 1) == 1:
-        return None
-    return "is for one output: several outputs have different numbers of scores. Use predict_proba."
 
 
 @estimator
@@ -102,65 +91,11 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
             for label in (of_output[1:] if len(of_output) == 2 else of_output)
         ]
 
-    @lazy_for_collections(_has_one_output)
-    def predict_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Class probabilities of each row.
+    predict_proba = sum_of_trees.predict_proba
+    predict_log_proba = sum_of_trees.predict_log_proba
+    decision_function = sum_of_trees.decision_function
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`; a list of these if there are several outputs.
-        """
-        scores = self._scores(X, offset)
-        return self.boosting_.by_output(self.boosting_.predicted(scores))
-
-    @lazy_for_collections(_has_one_output)
-    def predict_log_proba(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Logarithm of the class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        found = self.predict_proba(X, offset=offset)
-        return [log(proba) for proba in found] if isinstance(found, list) else log(found)
-
-    @only_if(_why_no_scores)
-    @lazy_for_collections(_has_one_output)
-    def decision_function(self, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-        """Scores of each row: log-odds of the second of two classes, or one number per class.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores.
-        """
-        scores = self._scores(X, offset)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    @only_if(_why_no_scores)
+    @only_if(why_no_scores)
     def staged_decision_function(self, X: TableLike, *, offset: ArrayLike | None = None) -> Iterator[Floats]:
         """Scores of each row after each round.
 

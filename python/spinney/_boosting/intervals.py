@@ -14,6 +14,7 @@ from spinney._data.reproducible import exp
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.conformal import CalibrationRows, check_coverage, class_sets
 from spinney._estimator.estimator import only_if
+from spinney._estimator.parameters import require_whole
 from spinney._estimator.target import read_weights
 from spinney.inspect.explain import coverage as coverage_methods
 
@@ -243,8 +244,7 @@ def predict_uncertainty(
         ``data``, the mean of the members' variances, and ``knowledge``, the variance of their means; ndarrays of
         shape (n_samples,).
     """
-    if isinstance(n_members, bool) or not isinstance(n_members, (int, np.integer)) or n_members < 2:
-        raise ValueError(f"n_members must be a whole number from 2 up, not {n_members!r}.")
+    require_whole("n_members", n_members, 2)
     check_is_fitted(model)
     fitted, columns = model.boosting_, model._columns(X)
     added = model._read_offset(X, offset, columns.n_rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -24,9 +24,10 @@ from spinney._boosting.options.engine_options import BoosterInputs, engine_optio
 from spinney._boosting.options.recipe import resolve
 from spinney._boosting.settings import Metric
 from spinney._boosting.target import BoostingTarget
+from spinney._data.feature import columns_of, table_of
 from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import RowInputs
-from spinney._estimator.parameters import read_column_groups
+from spinney._estimator.parameters import read_column_groups, require_whole
 from spinney._estimator.target import read_weights
 
 if TYPE_CHECKING:
@@ -189,17 +190,15 @@ def importances(
     --------
     spinney.importance_frame : Gains and numbers of splits as a table.
     """
-    from spinney.inspect.explain.importances import Importances
+    from spinney.inspect.explain.importances import Importances, splits_of_groups
 
     check_is_fitted(model)
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
-    if isinstance(n_repeats, bool) or not isinstance(n_repeats, Integral) or n_repeats < 1:
-        raise ValueError(f"n_repeats must be a whole number from 1 up, not {n_repeats!r}.")
+    require_whole("n_repeats", n_repeats)
     names, columns = read_column_groups(groups, model.schema_)
     n_features, fitted = model.n_features_in_, model.boosting_
-    splits = fitted.split_counts(n_features)
-    n_splits = np.array([splits[group].sum() for group in columns], dtype=np.intp)
+    n_splits = splits_of_groups(fitted, model.schema_, columns)
     loss: float | None = None
     measure: str | None = None
     if kind == "permutation":
@@ -213,13 +212,10 @@ def importances(
         for name, value in (("scoring", scoring), ("sample_weight", sample_weight), ("offset", offset)):
             if value is not None:
                 raise ValueError(f"{name} is for kind='permutation', not for {kind!r}.")
+        splits = fitted.split_counts(n_features)
         fractions = fitted.importances(n_features) if kind == "gain" else splits / max(1, splits.sum())
         draws = np.array([[fractions[group].sum() for group in columns]])
-    n = len(draws)
-    mean = draws.mean(axis=0)
-    error = draws.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(names), np.nan)
-    z = np.divide(mean, error, out=np.full(len(names), np.nan), where=error > 0)
-    return Importances(names, kind, measure, mean, error, z, draws, None, n_splits, loss, "permutation")
+    return Importances(names, kind, measure, draws, None, n_splits, loss, "permutation")
 
 
 class _PermutedEvaluation:
@@ -239,7 +235,7 @@ class _PermutedEvaluation:
         target = model._fitted_target()
         self._rows, loss = _read_rows(model, inputs, target, by_class=False)
         self._table = self._rows.columns
-        self._columns = [np.asarray(self._table.column(j)) for j in range(self._table.n_columns)]
+        self._columns = columns_of(self._table)
         self._mean_loss = loss.mean_on(self._rows)
         self._scorer: HeldOutMetric | None = None
         self.name = "loss"
@@ -263,12 +259,5 @@ class _PermutedEvaluation:
         return [self.loss(self._permuted(group, order)) for order in orders]
 
     def _permuted(self, group: list[int], order: NDArray[np.intp]) -> _engine.Table:
-        table = _engine.Table(self._table.n_rows)
-        for j, values in enumerate(self._columns):
-            values = values[order] if j in group else values
-            n_categories = self._table.n_categories(j)
-            if n_categories:
-                table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
-            else:
-                table.add_number(values)
-        return table
+        columns = (values[order] if j in group else values for j, values in enumerate(self._columns))
+        return table_of(columns, len(order), map(self._table.n_categories, range(len(self._columns))))

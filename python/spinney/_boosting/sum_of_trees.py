@@ -12,8 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.evaluation import Labels
 from spinney._boosting.options.engine_options import read_monotone_of_outputs
+from spinney._cluster.collections import lazy_for_collections
 from spinney._data import read_table
+from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
+from spinney._estimator.estimator import only_if
 from spinney._estimator.fit_inputs import batches_with
 from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._model.boosting import FittedBoosting
@@ -53,6 +56,10 @@ class SumOfTrees(TableEstimator):
     @abstractmethod
     def _read_offset(self, X: TableLike, offset: ArrayLike | None, n_rows: int) -> Floats | None:
         """Return the scores that are added to the trees, (n_scores, n_rows)."""
+
+    @abstractmethod
+    def _scores(self, X: TableLike, offset: ArrayLike | None) -> Floats:
+        """Return the scores of each row, (n_rows, n_scores), with the offset."""
 
     @property
     def feature_importances_(self) -> Floats:
@@ -177,6 +184,77 @@ class SumOfTrees(TableEstimator):
             "softmax": "score of the class",
         }
         return texts.get(link, "prediction before sorting of quantiles")
+
+
+def _has_one_output(model: SumOfTrees) -> bool:
+    return model.boosting_.n_outputs == 1
+
+
+def why_no_scores(model: SumOfTrees) -> str | None:
+    if vars(model).get("n_outputs_", 1) == 1:
+        return None
+    return "is for one output: several outputs have different numbers of scores. Use predict_proba."
+
+
+@lazy_for_collections(_has_one_output)
+def predict_proba(self: SumOfTrees, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
+    """Class probabilities of each row.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+        As in `predict`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Columns in the order of `classes_`; a list of these if there are several outputs.
+    """
+    scores = self._scores(X, offset)
+    return self.boosting_.by_output(self.boosting_.predicted(scores))
+
+
+@lazy_for_collections(_has_one_output)
+def predict_log_proba(self: SumOfTrees, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
+    """Logarithm of the class probabilities.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+        As in `predict`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        As `predict_proba`.
+    """
+    found = predict_proba(self, X, offset=offset)
+    return [log(proba) for proba in found] if isinstance(found, list) else log(found)
+
+
+@only_if(why_no_scores)
+@lazy_for_collections(_has_one_output)
+def decision_function(self: SumOfTrees, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
+    """Scores of each row: log-odds of the second of two classes, or one number per class.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+        As in `predict`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Scores.
+    """
+    scores = self._scores(X, offset)
+    return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 class BoostedTree(DecisionTreeRegressor):

@@ -49,6 +49,7 @@ from spinney._estimator.parameters import COUNT, estimator, parameter
 from spinney._estimator.rows import RowFingerprint, refuse_other_rows
 from spinney._estimator.table_estimator import SequenceOfMembers
 from spinney._estimator.target import check_same_target, read_classes, read_values, read_weights
+from spinney._forest.fitting import check_n_estimators
 from spinney._forest.growing import MOST_MEMBERS, batch_size, has_settled
 from spinney._model.file.codec import (
     Field,
@@ -63,6 +64,7 @@ from spinney._model.file.codec import (
     score,
 )
 from spinney._model.file.container import refuse
+from spinney._model.model import fractions
 from spinney._tree.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _SAVED: dict[str, Field] = {
@@ -260,23 +262,13 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
             return Bag([], [])
         check_same_target(output.attributes, self.__dict__)
         old = self._bag()
-        before, n_old = old.draws[0][0], len(old.estimators)
+        before = old.draws[0][0]
         if (sampling.n_rows, sampling.n_columns) != (before.n_rows, before.n_columns):
             raise ValueError(
                 f"warm_start continues a fit to {before.n_rows} rows and {before.n_columns} columns; X has "
                 f"{sampling.n_rows} and {sampling.n_columns}. Pass the same table, or set warm_start=False."
             )
-        if not isinstance(self.n_estimators, str) and n_old > self.n_estimators:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={n_old} when "
-                "warm_start==True."
-            )
-        if n_old == self.n_estimators:
-            warnings.warn(
-                "Warm-start fitting without increasing n_estimators does not fit new members.",
-                UserWarning,
-                stacklevel=3,
-            )
+        check_n_estimators(self.n_estimators, len(old.estimators), "members")
         return Bag(list(old.estimators), list(old.draws))
 
     def _add_members(self, job: MemberFit, bag: Bag, stream: RandomState, output: Output, oob: OutOfBag | None) -> None:
@@ -470,7 +462,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         total = np.zeros(self.n_features_in_)
         for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
             np.add.at(total, columns, member.feature_importances_)
-        return total / total.sum() if total.any() else total
+        return fractions(total)
 
     # ---- scikit-learn's routing and tags -------------------------------------------------------------
 

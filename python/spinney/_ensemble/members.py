@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import ThreadpoolController
 
+from spinney._data.display import nearest_name
 from spinney._data.select import PickTable, Places
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import row_arguments
@@ -265,8 +265,7 @@ def estimator_of_word(word: str, task: str) -> BaseEstimator:
     known = {key.replace("-", "_"): key for key in FITTED_BY_COMMAND}
     key = known.get(word.replace("-", "_").replace(" ", "_").lower())
     if key is None:
-        nearest = get_close_matches(word, FITTED_BY_COMMAND, n=1)
-        hint = f"Did you mean {nearest[0]!r}?" if nearest else f"Words are {', '.join(FITTED_BY_COMMAND)}."
+        hint = nearest_name(word, FITTED_BY_COMMAND, f"Words are {', '.join(FITTED_BY_COMMAND)}.")
         raise ValueError(f"There is no model called {word!r}. {hint}")
     name = estimator_of(FITTED_BY_COMMAND[key], task == "Classifier")
     if name is None:

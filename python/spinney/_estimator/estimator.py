@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.csv_format import CsvFormat
+from spinney._data.display import nearest_name
 from spinney._estimator.docstrings import EstimatorDocstring
 from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
 from spinney._model.file.container import (
@@ -268,8 +268,7 @@ def unknown_parameter(cls: type, name: str, known: Iterable[str], elsewhere: Map
     known = sorted(known)
     advice = elsewhere.get(name) or advise_parameter(name, known) or _advise_fit(cls, name)
     if advice is None:
-        nearest = get_close_matches(name, known, n=1)
-        advice = f"Did you mean '{nearest[0]}'?" if nearest else f"Its parameters are: {', '.join(known)}."
+        advice = nearest_name(name, known, f"Its parameters are: {', '.join(known)}.")
     return f"{cls.__name__} has no parameter '{name}'. {advice}"
 
 
@@ -287,8 +286,7 @@ def _unknown_argument(cls: type[Estimator], name: str, known: Iterable[str]) -> 
     advice = cls._other_library_advice.get(name)
     advice = advice or advise_argument(name, known, inspect.signature(cls).parameters, cls.__name__)
     if advice is None:
-        nearest = get_close_matches(name, known, n=1)
-        advice = f"Did you mean '{nearest[0]}'?" if nearest else f"It takes {', '.join(known[:-1])} and {known[-1]}."
+        advice = nearest_name(name, known, f"It takes {', '.join(known[:-1])} and {known[-1]}.")
     return f"{cls.__name__}.fit has no argument '{name}'. {advice}"
 
 

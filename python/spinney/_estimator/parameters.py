@@ -12,7 +12,6 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, TypeVar, dataclass_transform
 
@@ -22,6 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._data import Schema
 from spinney._data.arguments import argument_numbers
+from spinney._data.display import nearest_name
 from spinney._data.types import Floats
 from spinney._estimator.estimator import accept_other_names, store_signature
 
@@ -59,9 +59,8 @@ def column_index(column: object, schema: Schema, parameter: str) -> int:
     if isinstance(column, str):
         names = list(schema.names or [])
         if column not in names:
-            nearest = get_close_matches(column, names, n=1)
-            hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
-            raise ValueError(f"{parameter} names a column that the table does not have: '{column}'.{hint}")
+            hint = nearest_name(column, names, "")
+            raise ValueError(f"{parameter} names a column that the table does not have: '{column}'. {hint}".rstrip())
         return names.index(column)
     if isinstance(column, Integral) and 0 <= int(column) < schema.n_features:
         return int(column)

@@ -149,7 +149,7 @@ class ForestFit:
         target = self.task.read(inputs.y, X.n_rows)
         if self.earlier is not None:
             check_same_target(target.attributes(), vars(estimator))
-            check_n_estimators(settings.n_estimators, self.earlier)
+            check_n_estimators(settings.n_estimators, self.earlier.n_trees)
         random = check_random_state(estimator.random_state)
         self.seed = int(random.randint(np.iinfo(np.int32).max)) if self.earlier is None else self.record.seed
         encoded = self.schema.encode_inputs(X.table, unseen=estimator.unseen, estimator=type(estimator).__name__)
@@ -376,18 +376,18 @@ class ForestFit:
 # ---- checks of warm starts -----------------------------------------------------------------------------------
 
 
-def check_n_estimators(n_estimators: int | str, earlier: FittedForest) -> None:
+def check_n_estimators(n_estimators: int | str, n_earlier: int, noun: str = "trees") -> None:
     """Refuse a warm start with fewer trees, and warn if it adds none."""
     if isinstance(n_estimators, str):
         return
-    if n_estimators < earlier.n_trees:
+    if n_estimators < n_earlier:
         raise ValueError(
-            f"n_estimators={n_estimators} must be larger or equal to len(estimators_)={earlier.n_trees} when "
+            f"n_estimators={n_estimators} must be larger or equal to len(estimators_)={n_earlier} when "
             "warm_start==True."
         )
-    if n_estimators == earlier.n_trees:
+    if n_estimators == n_earlier:
         warnings.warn(
-            "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=4
+            f"Warm-start fitting without increasing n_estimators does not fit new {noun}.", UserWarning, stacklevel=4
         )
 
 

@@ -14,7 +14,6 @@ out-of-bag means is zero on average, and so is the product.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -22,10 +21,10 @@ from sklearn.utils import check_random_state
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import ColumnGroups, Floats, RandomState
-from spinney._estimator.parameters import read_column_groups
+from spinney._estimator.parameters import read_column_groups, require_whole
 from spinney._forest.samples import OutOfBag
 from spinney._model.forest import FittedForest
-from spinney.inspect.explain.importances import Importances
+from spinney.inspect.explain.importances import Importances, splits_of_groups
 
 KINDS = ("permutation", "unbiased", "impurity")
 _CLASS_LOSSES, _NUMBER_LOSSES = ("error", "brier", "margin"), ("squared_error", "absolute_error")
@@ -58,9 +57,7 @@ class ImportanceOptions:
                 "kind='unbiased' or 'impurity', which divide a split's gain among its columns, or "
                 "spinney.permutation_importance on held-out rows."
             )
-        n = self.n_repeats
-        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise ValueError(f"n_repeats must be a whole number from 1 up, not {n!r}.")
+        require_whole("n_repeats", self.n_repeats)
         known = _CLASS_LOSSES if has_classes else _NUMBER_LOSSES
         if self.loss is not None and self.loss not in known:
             raise ValueError(f"loss must be one of {', '.join(map(repr, known))} here, not {self.loss!r}.")
@@ -101,27 +98,18 @@ def find_importances(
             seed = check_random_state(options.random_state).randint(2**31 - 1)
         increases = _LossIncreases.of(forest, rows, groups, options, seed)
         by_tree = increases.by_tree
-    splits = forest.split_counts(n_features)
-    splits = splits if schema.pool is None else schema.pool.uses(splits)
-    known = by_tree[~np.isnan(by_tree).any(axis=1)]
-    if len(known) == 0:
+    if np.isnan(by_tree).any(axis=1).all():
         raise ValueError(
             "Every row was drawn for every tree, so that no row is out of bag. Grow more trees, or draw fewer rows "
             "with max_samples."
         )
-    importance = known.mean(axis=0)
-    spread = known.std(axis=0, ddof=1) if len(known) > 1 else np.full(len(names), np.nan)
-    error = spread / np.sqrt(len(known))
     return Importances(
         names=names,
         kind=options.kind,
         loss=options.loss,
-        importance=importance,
-        standard_error=error,
-        z=np.divide(importance, error, out=np.full(len(names), np.nan), where=error > 0),
         by_tree=by_tree,
         by_row=None if increases is None else increases.by_row,
-        n_splits=np.array([splits[group].sum() for group in groups], dtype=np.intp),
+        n_splits=splits_of_groups(forest, schema, groups),
         tree_loss=None if increases is None else increases.tree_loss,
     )
 

@@ -232,13 +232,10 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         drawn = forest._draws.counts_by_row(leaves.n_trees)[: len(values)]  # without the shuffled rows, if any
         return replace(leaves, drawn=drawn)
 
+    _set_schema = TableEstimator._set_schema
+
     def _set_fitted(self, schema: Schema, forest: Forest, donors: Donors, leaves: RowLeaves) -> None:
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_features
-        if schema.has_names:
-            self.feature_names_in_ = np.array(schema.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._set_schema(schema)
         self.forest_, self._donors, self._donor_leaves = forest, donors, leaves
 
     def _classes(self, y: ColumnLike) -> NDArray[np.intp] | None:

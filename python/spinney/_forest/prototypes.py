@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from spinney._data.display import frame_of
 from spinney._data.feature import Feature
 from spinney._data.schema import input_values
 from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._forest.proximities import Kind, Proximities, RowLeaves, check_kind_among_rows, row_leaves
 
@@ -50,8 +50,8 @@ def find_prototypes(
 ) -> list[tuple[int, int, Prototype]]:
     """Return the class, number (from 1) and prototype of each prototype, from the class of each row."""
     for name, number in (("n_prototypes", n_prototypes), ("n_neighbors", n_neighbors)):
-        if number is not None and (not isinstance(number, Integral) or number < 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, not {number!r}.")
+        if number is not None:
+            require_whole(name, number)
     k = n_neighbors or min(_MOST_NEIGHBOURS, int(np.bincount(codes)[np.unique(codes)].min()))
     near = Proximities.between(leaves, leaves, kind, True).sparse(n_jobs, k - 1) if k > 1 else None
     return [

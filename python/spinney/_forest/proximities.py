@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data.types import ColumnLike, Floats, Integers, TableLike
 from spinney._estimator.parallel import count_threads, in_order
+from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.forest import FittedForest
 
@@ -445,8 +446,8 @@ def _is_sparse(
     n_neighbors: int | None, threshold: float | None, sparse: bool | None, n_rows: int, n_columns: int
 ) -> bool:
     """Check which proximities are wanted, and return whether they are returned as a sparse matrix."""
-    if n_neighbors is not None and (not isinstance(n_neighbors, Integral) or n_neighbors < 1):
-        raise ValueError(f"n_neighbors must be a whole number of at least 1, not {n_neighbors!r}.")
+    if n_neighbors is not None:
+        require_whole("n_neighbors", n_neighbors)
     if threshold is not None and (not isinstance(threshold, Real) or not 0 <= threshold <= 1):
         raise ValueError(f"threshold must be a number from 0 to 1, not {threshold!r}.")
     selects = n_neighbors is not None or threshold is not None

@@ -106,7 +106,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         else:
             seed = self._growth.seed
-            check_n_estimators(self.n_estimators, earlier)
+            check_n_estimators(self.n_estimators, earlier.n_trees)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         weight = read_weights(sample_weight, table.n_rows)
         keys = columns.fingerprints(self._n_threads)

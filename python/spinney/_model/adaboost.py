@@ -21,7 +21,7 @@ from spinney._data.types import Floats
 from spinney._model.boosting import BoostingRowPredictor, FittedBoosting
 from spinney._model.file.codec import numbers, saved_fields, word
 from spinney._model.file.container import refuse
-from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel, check_width
+from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel, check_width, fractions
 from spinney._model.row_predictors import RowPredictor
 from spinney._model.tree import FittedTree
 
@@ -154,7 +154,7 @@ class WeightedTrees(ModelOfTrees):
         total = np.zeros(n_features)
         for weight, tree in zip(np.repeat(self.weights, self.n_trees // self.n_rounds), self.engine, strict=True):
             total += float(weight) * FittedTree(tree, None, tree.value_width).importances(n_features)
-        return np.asarray(total / total.sum() if total.sum() > 0 else total)
+        return fractions(total)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""

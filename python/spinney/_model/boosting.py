@@ -15,7 +15,7 @@ from spinney._data.types import ColumnLike, Floats
 from spinney._model.file.codec import numbers, saved_fields, text
 from spinney._model.file.container import refuse
 from spinney._model.links import is_imported_link, is_link, is_of_classes, predicted, score_columns
-from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel
+from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel, fractions, split_gains
 from spinney._model.row_predictors import Row, RowPredictor
 
 
@@ -190,15 +190,13 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
     @cached_property
     def _splits(self) -> tuple[NDArray[np.int32], Floats]:
         engine = self.engine
-        split = np.flatnonzero(engine.feature >= 0)
-        burden = engine.weight * engine.impurity
-        return engine.feature[split], burden[split] - burden[split + 1] - burden[engine.right[split]]
+        split, gain = split_gains(engine.feature, engine.right, engine.weight, engine.impurity)
+        return engine.feature[split], gain
 
     def importances(self, n_features: int) -> Floats:
         """Fraction of the decrease of the loss by all splits that each column contributes."""
         feature, gain = self._splits
-        total = np.bincount(feature, weights=np.maximum(gain, 0), minlength=n_features)
-        return np.asarray(total / total.sum() if total.sum() > 0 else total)
+        return fractions(np.bincount(feature, weights=np.maximum(gain, 0), minlength=n_features))
 
 
 class FittedImport(FittedBoosting):
@@ -215,18 +213,6 @@ class FittedImport(FittedBoosting):
     kind = "imported"
     takes_costs = False
     gain_is = "gain of the splits, as the original library computed it"
-
-    def __init__(
-        self,
-        trees: Sequence[_engine.Tree],
-        start: Floats,
-        link: str,
-        n_categories: list[int],
-        n_classes: list[int] | None,
-        cost: Floats | None = None,
-    ) -> None:
-        super().__init__(trees, start, link, n_categories, n_classes, cost)
-        self.n_outputs = 1 if n_classes is not None else len(start)
 
     @classmethod
     def _check_scores(cls, link: str, n_scores: int, spec: ModelSpec) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import Floats
 from spinney._model.file.container import refuse
-from spinney._model.model import ModelOfTrees, ModelSpec, check_width
+from spinney._model.model import ModelOfTrees, ModelSpec, check_width, fractions, split_gains
 from spinney._model.row_predictors import RowPredictor
 from spinney._model.tree import FittedTree
 
@@ -113,25 +112,19 @@ class FittedForest(ModelOfTrees):
         """Mean over the trees of the values of each row's leaf."""
         return self.engine.predict(columns, n_jobs)
 
-    @cached_property
-    def _tree_of_split(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        split = np.flatnonzero(self.engine.feature >= 0)
-        return split, np.searchsorted(self.root, split, side="right") - 1
-
     def tree_importances(self, n_features: int) -> NDArray[np.float64]:
         """Fraction of each tree's decrease of the impurity that each column contributes, (n_trees, n_features)."""
-        split, tree = self._tree_of_split
-        burden = self.engine.weight * self.engine.impurity
-        gain = burden[split] - burden[split + 1] - burden[self.engine.right[split]]
-        place = tree * n_features + self.engine.feature[split]
+        engine = self.engine
+        split, gain = split_gains(engine.feature, engine.right, engine.weight, engine.impurity)
+        tree = np.searchsorted(self.root, split, side="right") - 1
+        place = tree * n_features + engine.feature[split]
         total = np.bincount(place, weights=gain, minlength=self.n_trees * n_features).reshape(-1, n_features)
         sums = total.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(total, sums, out=np.zeros(total.shape), where=sums > 0))
 
     def importances(self, n_features: int) -> NDArray[np.float64]:
         """Mean of the trees' importances, normalised to sum to 1; trees without a split do not count."""
-        mean = self.tree_importances(n_features).sum(axis=0)
-        return np.asarray(mean / mean.sum() if mean.sum() > 0 else mean)
+        return fractions(self.tree_importances(n_features).sum(axis=0))
 
 
 def join_trees(trees: Sequence[FittedTree], n_categories: list[int]) -> _engine.Forest:

@@ -45,7 +45,7 @@ def _has_number(name: str, link: str) -> bool:
 def is_imported_link(link: str, of_classes: bool, n_scores: int, n_outputs: int) -> bool:
     """Return whether an imported classifier or regressor can have a link, given its numbers of scores and outputs."""
     if not of_classes:
-        return n_scores == n_outputs and (link in _VALUE_LINKS or link in _IMPORTED_VALUE_LINKS)
+        return n_scores == n_outputs and link in (_VALUE_LINKS | _IMPORTED_VALUE_LINKS) - {"normal"}
     if link in ("softmax", "identity") or _has_number("separate", link):
         return n_scores == n_outputs > 1
     return (link in ("logit", "step") or _has_number("sigmoid", link)) and n_scores == 1 and n_outputs == 2

@@ -14,7 +14,7 @@ from spinney._data import Schema, read_table
 from spinney._data.reproducible import times
 from spinney._data.types import TableLike
 from spinney._model.file.container import refuse
-from spinney._model.model import ModelOfTrees, ModelSpec, check_width
+from spinney._model.model import ModelOfTrees, ModelSpec, check_width, fractions, split_gains
 from spinney._model.row_predictors import Row, RowFunction, RowPredictor
 
 if TYPE_CHECKING:
@@ -334,14 +334,11 @@ class FittedTree(ModelOfTrees):
 
     def importances(self, n_features: int) -> NDArray[np.float64]:
         """Fraction of the weighted decrease of the impurity by column; surrogates are credited by their agreement."""
-        split = np.flatnonzero(~self.is_leaf)
-        splits = self.splits
-        if splits is not None and ((splits["role"] == _SURROGATE).any() or (self.engine.flags[split] & _STOPS).any()):
+        splits, engine = self.splits, self.engine
+        split, gain = split_gains(engine.feature, self.children_right, engine.weight, engine.impurity)
+        if splits is not None and ((splits["role"] == _SURROGATE).any() or (engine.flags[split] & _STOPS).any()):
             return self.credited(splits["improve"][splits["begin"][:-1].clip(max=len(splits["role"]) - 1)], n_features)
-        burden = self.weighted_n_node_samples * self.impurity
-        gain = burden[split] - burden[split + 1] - burden[self.children_right[split]]
-        total = np.bincount(self.engine.feature[split], weights=gain, minlength=n_features)
-        return total / total.sum() if total.sum() > 0 else np.zeros(n_features)
+        return fractions(np.bincount(engine.feature[split], weights=gain, minlength=n_features))
 
     def credited(self, gain: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
         """Fraction of all gains by column, where a surrogate has its split's gain times its adjusted agreement."""
@@ -349,8 +346,7 @@ class FittedTree(ModelOfTrees):
         assert splits is not None
         node = np.repeat(np.arange(self.node_count), np.diff(splits["begin"]))
         credit = np.choose(splits["role"], [np.ones(len(node)), np.zeros(len(node)), splits["adjusted"]])
-        total = np.bincount(splits["feature"], weights=credit * gain[node], minlength=n_features)
-        return total / total.sum() if total.sum() > 0 else np.zeros(n_features)
+        return fractions(np.bincount(splits["feature"], weights=credit * gain[node], minlength=n_features))
 
 
 class TreeRowPredictor(RowPredictor):

@@ -28,6 +28,7 @@ from spinney._estimator.fit_inputs import FitInputs, ValidationSet, check_togeth
 from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.parameters import estimator, parameter
 from spinney._model.file.codec import SavedState, flag, listed, number, optional
+from spinney._model.model import fractions
 from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import SAVED_PRUNING, ComplexityTable
@@ -438,8 +439,7 @@ class BaseTree(GrowingEstimator):
         """
         self._check_is_fitted()
         if "rpart_" in vars(self):
-            credit = self.rpart_.importance(self.n_features_in_)
-            return np.asarray(credit / credit.sum() if credit.sum() > 0 else credit)
+            return fractions(self.rpart_.importance(self.n_features_in_))
         return self.schema_.credit_inputs(self.tree_.importances(self.schema_.n_split_features))
 
     # ---- text ----------------------------------------------------------------------------------------

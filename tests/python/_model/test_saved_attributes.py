@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from spinney import ModelFileError
 from spinney._model.file.codec import (
     SavedState,
     array,
@@ -23,7 +24,7 @@ from spinney._model.file.codec import (
     word,
     words,
 )
-from spinney._model.file.container import ModelFileError, model_file_errors
+from spinney._model.file.container import model_file_errors
 
 STATE = SavedState(
     "state",

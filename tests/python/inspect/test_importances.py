@@ -354,7 +354,7 @@ def test_errors():
         (lambda: forest.importances(X, y, loss="squared_error"), "loss must be one of 'error', 'brier', 'margin' here"),
         (lambda: forest.importances(X, y, "unbiased", loss="error"), "loss requires kind='permutation'"),
         (lambda: forest.importances(X, y, "unbiased", by_row=True), "by_row requires kind='permutation'"),
-        (lambda: forest.importances(X, y, n_repeats=0), "n_repeats must be a whole number from 1 up"),
+        (lambda: forest.importances(X, y, n_repeats=0), "n_repeats must be a whole number of at least 1"),
         (lambda: forest.importances(), "measured on the training rows. Pass X and y"),
         (lambda: forest.importances(X[:-1], y[:-1]), "X has 79 rows, but the forest was fitted on 80"),
         (lambda: forest.importances(X, ["low"] * 80), "y does not have the classes"),

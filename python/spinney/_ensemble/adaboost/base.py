@@ -40,7 +40,7 @@ from spinney._model.adaboost import VOTES, FittedAdaBoost, FittedMedian
 from spinney._model.file.codec import SavedState, numbers, saved_fields, word
 from spinney._model.file.container import refuse
 from spinney._model.lazy_sequence import LazySequence
-from spinney._model.model import FittedModel
+from spinney._model.model import FittedModel, fractions
 from spinney._model.saving.members import check_member
 from spinney._model.saving.saved_model import SavedModel, kind_of
 from spinney._model.tree import FittedTree
@@ -332,7 +332,7 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
             raise AttributeError(f"Members of the type {type(self._members[0]).__name__} have no feature_importances_.")
         weights = np.repeat(self.estimator_weights_, self._n_of_round)
         total: Floats = sum(w * m.feature_importances_ for w, m in zip(weights, self._members, strict=True))
-        return np.asarray(total / total.sum() if total.sum() > 0 else total)
+        return fractions(total)
 
     def _about(self) -> About:
         last, rounds = int(self.n_iter_) - 1, plural(int(self.n_iter_), "round")

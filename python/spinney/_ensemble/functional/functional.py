@@ -54,7 +54,7 @@ from spinney._model.file.codec import SavedState, integer, numbers, words
 from spinney._model.file.container import refuse
 from spinney._model.functional.model import FittedFunctions
 from spinney._model.functional.steps import Inputs
-from spinney._model.model import FittedModel
+from spinney._model.model import FittedModel, fractions
 
 
 @estimator
@@ -280,7 +280,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
                 columns = list(model.features(round_, k))
                 if columns:
                     total[columns] += self.gains_[round_] / model.n_scores / len(columns)
-        return np.asarray(total / total.sum() if total.sum() > 0 else total)
+        return fractions(total)
 
 
 def fitted_functions(

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Literal, NoReturn
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._boosting import sum_of_trees
+from spinney._boosting.evaluation import predictions_of
 from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._data.display import plural
-from spinney._data.feature import Unseen
-from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
@@ -68,11 +67,22 @@ class Imported(SumOfTrees):
         added = self._read_offset(X, offset, len(scores))
         return scores if added is None else scores + added.T
 
-    @property
-    def feature_importances_(self) -> Floats:
-        """Fraction of the gain of all splits by column, as the original library computed it."""
-        check_is_fitted(self)
-        return self.boosting_.importances(self.n_features_in_)
+    def predict(self, X: TableLike, *, offset: ColumnLike = None) -> NDArray[Any]:
+        """Predict the class or the number of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            Scores to add to those of the trees.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Labels or values.
+        """
+        return predictions_of(self.boosting_, self._scores(X, offset), self._labels)
 
     # ---- inspection -------------------------------------------------------------------------------------
 
@@ -128,80 +138,9 @@ class ImportedClassifier(ClassifierMixin, Imported):
 
     _is_class_target = True
 
-    def __init__(self, *, unseen: Unseen = "missing", n_jobs: int | None = None) -> None:
-        self.unseen = unseen
-        self.n_jobs = n_jobs
-
-    def predict(self, X: TableLike, *, offset: ColumnLike = None) -> NDArray[Any]:
-        """Predict the class of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            Scores to add to those of the trees.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        view = self.boosting_
-        return view.labels(view.score_codes(self._scores(X, offset)), [np.asarray(self.classes_)])
-
-    def predict_proba(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
-        """Predict class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        return self.boosting_.predicted(self._scores(X, offset))
-
-    def predict_log_proba(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
-        """Predict logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        with np.errstate(divide="ignore"):
-            return log(self.predict_proba(X, offset=offset))
-
-    def decision_function(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
-        """Return the scores of each row: that of the second of two classes, or one per class.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores.
-        """
-        scores = self._scores(X, offset)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+    predict_proba = sum_of_trees.predict_proba
+    predict_log_proba = sum_of_trees.predict_log_proba
+    decision_function = sum_of_trees.decision_function
 
 
 @estimator
@@ -226,25 +165,3 @@ class ImportedRegressor(RegressorMixin, Imported):
     >>> bool((abs(ours.predict(X) - theirs.predict(X)) < 1e-9).all())
     True
     """
-
-    def __init__(self, *, unseen: Unseen = "missing", n_jobs: int | None = None) -> None:
-        self.unseen = unseen
-        self.n_jobs = n_jobs
-
-    def predict(self, X: TableLike, *, offset: ColumnLike = None) -> Floats:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            Scores to add to those of the trees.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Values.
-        """
-        view = self.boosting_
-        return np.asarray(view.by_output(view.predicted(self._scores(X, offset))))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.display import nearest_name
 from spinney._model.file.codec import Field
 from spinney._model.file.container import refuse
 from spinney._names import MODULE_OF, public
@@ -228,8 +228,7 @@ class Options:
         """Raise ValueError for options that do not exist, suggesting the closest name."""
         known = [option.name for option in fields(cls)]
         for name in sorted(names - set(known)):
-            nearest = get_close_matches(name, known, n=1)
-            hint = f"Did you mean '{nearest[0]}'?" if nearest else f"It has {', '.join(known)}."
+            hint = nearest_name(name, known, f"It has {', '.join(known)}.")
             raise ValueError(f"{parameter} ({cls.__name__}) has no option '{name}'. {hint}")
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.tree import FittedTree
 from spinney.inspect.explain.dependence import numbers_of_cells
-from spinney.inspect.explain.nearest import row_as_table, row_cells, scale_of
+from spinney.inspect.explain.nearest import cells_of_row, row_as_table, scale_of
 from spinney.inspect.explain.target_model import ModelQuery, all_thresholds, check_fitted
 from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import TreeReader
@@ -287,7 +287,7 @@ def _row_query(model: object, row: object, table: ModelQuery | None) -> ModelQue
     if not (isinstance(model, TableEstimator) and model._has_target):
         name = type(model).__name__
         raise ValueError(f"{name} stores neither columns nor thresholds. Pass X, rows like those of the fit.")
-    cells = row_cells(model.schema_, row)
+    cells = cells_of_row(model.schema_, row)
     if cells is not None:
         row = {name: [cell] for name, cell in zip(model.schema_.names, cells, strict=True)}
         row = row if model.schema_.has_names else [cells]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,14 +90,23 @@ class Importances(ShownAsTable):
     names: list[str]
     kind: str
     loss: str | None
-    importance: Floats
-    standard_error: Floats
-    z: Floats
     by_tree: Floats
     by_row: Floats | None
     n_splits: NDArray[np.intp] | None
     tree_loss: float | None
     unit: str = "tree"
+    importance: Floats = field(init=False)
+    standard_error: Floats = field(init=False)
+    z: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        draws = self.by_tree
+        if self.unit == "tree":  # some may have no out-of-bag rows
+            draws = draws[~np.isnan(draws).any(axis=1)]
+        mean, n, unknown = draws.mean(axis=0), len(draws), np.full(len(self), np.nan)
+        error = draws.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else unknown
+        z = np.divide(mean, error, out=unknown.copy(), where=error > 0)
+        self.__dict__.update(importance=mean, standard_error=error, z=z)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -229,6 +238,12 @@ def count_splits(fitted: ModelOfTrees, schema: Schema) -> NDArray[np.intp]:
     return counts if schema.pool is None else schema.pool.uses(counts)
 
 
+def splits_of_groups(fitted: ModelOfTrees, schema: Schema, groups: list[list[int]]) -> NDArray[np.intp]:
+    """Return the number of splits on the columns of each group."""
+    counts = count_splits(fitted, schema)
+    return np.array([counts[group].sum() for group in groups], dtype=np.intp)
+
+
 # ---- permutation -------------------------------------------------------------------------------------------------
 
 Rows = NDArray[np.intp]
@@ -320,14 +335,9 @@ def permutation_importance(
         check_fitted(model)
         base, draws = plan.out_of_bag(model) if rows == "out_of_bag" else plan.decreases(model)
         if isinstance(model, TableEstimator) and isinstance(model._fitted, ModelOfTrees):
-            counts = count_splits(model._fitted, model.schema_)
-            n_splits = np.array([counts[group].sum() for group in columns], dtype=np.intp)
-    mean, n_draws = draws.mean(axis=0), len(draws)
-    error = draws.std(axis=0, ddof=1) / np.sqrt(n_draws) if n_draws > 1 else np.full(len(names), np.nan)
-    z = np.divide(mean, error, out=np.full(len(names), np.nan), where=error > 0)
+            n_splits = splits_of_groups(model._fitted, model.schema_, columns)
     unit = "permutation" if cv is None else "fold"
-    loss = _score_name(model, scoring)
-    return Importances(names, "permutation", loss, mean, error, z, draws, None, n_splits, -base, unit)
+    return Importances(names, "permutation", _score_name(model, scoring), draws, None, n_splits, -base, unit)
 
 
 @dataclass(frozen=True)

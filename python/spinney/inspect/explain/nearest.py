@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import spinney._engine as _engine
 from spinney._data import Feature, Schema
 from spinney._data.columns import is_instance_of
 from spinney._data.display import Backend, ShownAsTable, frame_of, plural
+from spinney._data.schema import row_cells
 from spinney._data.select import Constant, PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.parameters import require_whole
@@ -200,26 +202,16 @@ def nearest_rows(
     )
 
 
-def row_cells(schema: Schema, row: Any) -> list[Any] | None:
+def cells_of_row(schema: Schema, row: Any) -> list[Any] | None:
     """Return the values of a row, by name or in column order, in column order; None if it is a table of one row."""
-    if is_instance_of(row, "pandas", "Series"):
-        row = row.to_dict() if schema.has_names else list(row)
-    elif is_instance_of(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
+    if is_instance_of(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
         row = row.to_pylist()[0]
-    if isinstance(row, Mapping):
-        absent = [name for name in schema.names if name not in row]
-        if absent:
-            raise ValueError(f"The row has no value for the column {absent[0]!r}. Pass None if it is missing.")
-        return [row[name] for name in schema.names]
-    try:
-        n_rows = pick_table(row).n_rows
-    except (TypeError, ValueError):
-        cells = list(row)
-        if len(cells) != schema.n_features:
-            raise ValueError(
-                f"The row has {len(cells)} values, but the model has {schema.n_features} columns."
-            ) from None
-        return cells
+    n_rows = None
+    if not isinstance(row, Mapping) and not is_instance_of(row, "pandas", "Series"):
+        with suppress(TypeError, ValueError):
+            n_rows = pick_table(row).n_rows
+    if n_rows is None:
+        return row_cells(schema, row)
     if n_rows != 1:
         raise ValueError(f"row must be one row, not a table of {n_rows} rows.")
     return None
@@ -227,7 +219,7 @@ def row_cells(schema: Schema, row: Any) -> list[Any] | None:
 
 def row_as_table(query: ModelQuery, row: Any) -> Any:
     """Return a table of one row, of the same kind as the caller's."""
-    cells = row_cells(query.schema, row)
+    cells = cells_of_row(query.schema, row)
     if cells is None:
         return row
     first: PickTable = pick_table(query.table.take(np.zeros(1, dtype=np.intp)))
