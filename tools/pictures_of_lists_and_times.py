@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import spinney
 from spinney.inspect.draw.axes import CLASS_COLOURS, INK
@@ -30,7 +30,7 @@ def ranking() -> Any:
         "pairwise": spinney.GradientBoostingRanker("pairwise", **shape).fit(X, y, groups=groups),
         "grades as numbers": spinney.GradientBoostingRegressor(**shape).fit(X, y),
     }
-    figure, ax = mpl.pyplot.subplots(figsize=(7, 3.6), layout="constrained")
+    figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
     places = np.arange(1, 11)
     for k, (name, model) in enumerate(models.items()):
         scores = model.predict(new_X)
@@ -60,7 +60,7 @@ def survival() -> Any:
     }
     rows = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]])
     at = np.linspace(0.01, 20, 400)
-    figure, axes = mpl.pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
     for ax, (name, model) in zip(axes, models.items(), strict=True):
         curves = model.predict_survival_function(rows, at)
         for k, row in enumerate(rows):
