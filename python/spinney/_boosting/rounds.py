@@ -24,7 +24,10 @@ from spinney._boosting.settings import BoostingSettings, RoundSettings
 from spinney._data.display import warn
 from spinney._data.reproducible import log
 from spinney._data.types import Floats
+from spinney._estimator.parallel import Progress
 from spinney._model.boosting import FittedBoosting
+
+_WATCHED_SECONDS = 0.1  # of rounds between two updates of the progress
 
 
 class Rounds:
@@ -104,28 +107,36 @@ class Rounds:
         settings, recipe, first = self._settings, self._recipe, self._n_done
         has_round_hooks = bool(settings.callbacks or settings.verbose or self.evaluations or self.checkpoint)
         active = [member for member in self._members if member.n_done < recipe.n_rounds]
-        while active:
-            self._advance(active, has_round_hooks)
-            for member in active:
-                member.record(self._current_model(member))
-            self._check_first_round()
-            if self.evaluations is not None:
-                self.evaluations.add(self._members[0].engine, self.make_model([]).n_scores)
-            if settings.verbose:
-                self._report(first, time.perf_counter() - began)
-            answers = [callback(self._progress(began)) for callback in settings.callbacks]  # all are called
-            if any(answers):
-                self.stop_reason = "a callback stopped the fit"
-                self.is_interrupted = True
-                self._write_checkpoint(force=True)
-                break
-            active = [member for member in active if not member.has_stopped and member.n_done < recipe.n_rounds]
-            if all(member.has_stopped for member in self._members):
-                metric = "loss" if settings.metrics[0] is None else "score"
-                folds = " on any fold" if len(self._members) > 1 else ""
-                self.stop_reason = f"the held-out {metric} has not improved for {recipe.patience} rounds{folds}"
-                break
-            self._write_checkpoint()
+        verbose = None if settings.verbose is None else 0  # requested reports are lines of _report
+        with Progress("rounds", recipe.n_rounds, recipe.stops_early, first, verbose) as progress:
+            while active:
+                n_rounds = 1 if has_round_hooks else recipe.n_rounds
+                if progress.is_watched and not has_round_hooks:
+                    pace = (self._n_done - first) / (time.perf_counter() - began)
+                    n_rounds = max(1, int(pace * _WATCHED_SECONDS))
+                self._advance(active, n_rounds)
+                for member in active:
+                    member.record(self._current_model(member))
+                self._check_first_round()
+                if self.evaluations is not None:
+                    self.evaluations.add(self._members[0].engine, self.make_model([]).n_scores)
+                loss = self._mean_of_last([member.train_curve for member in self._members])
+                progress.report(self._n_done, note="" if loss is None else f", loss {loss:.5g}")
+                if settings.verbose:
+                    self._report(first, time.perf_counter() - began)
+                answers = [callback(self._progress(began)) for callback in settings.callbacks]  # all are called
+                if any(answers):
+                    self.stop_reason = "a callback stopped the fit"
+                    self.is_interrupted = True
+                    self._write_checkpoint(force=True)
+                    break
+                active = [member for member in active if not member.has_stopped and member.n_done < recipe.n_rounds]
+                if all(member.has_stopped for member in self._members):
+                    metric = "loss" if settings.metrics[0] is None else "score"
+                    folds = " on any fold" if len(self._members) > 1 else ""
+                    self.stop_reason = f"the held-out {metric} has not improved for {recipe.patience} rounds{folds}"
+                    break
+                self._write_checkpoint()
 
     def _write_checkpoint(self, force: bool = False) -> None:
         """Write the rounds so far to the checkpoint, if there is one and it is due."""
@@ -144,8 +155,8 @@ class Rounds:
     def _checks_first(self) -> bool:
         return self._check_first is not None and self._recipe.subsample == 1
 
-    def _advance(self, members: list[Member], has_round_hooks: bool) -> None:
-        """Add a round to each member; or all rounds, if Python has nothing to do between them."""
+    def _advance(self, members: list[Member], n_rounds: int) -> None:
+        """Add a round to each member; or up to `n_rounds`, if Python has nothing to do between them."""
         for member in members:
             member.set_gradients()
         if not isinstance(members[0].engine, _engine.Boosting):  # rows on workers
@@ -153,11 +164,11 @@ class Rounds:
                 member.engine.advance()
             return
         by_engine = all(member.is_evaluated_by_engine for member in members)
-        one_round = has_round_hooks or not by_engine or (self._n_done == 0 and self._checks_first)
+        one_round = not by_engine or (self._n_done == 0 and self._checks_first)
         _engine.advance_together(
             [member.engine for member in members],
             [member.early_stopping for member in members] if by_engine else [],
-            1 if one_round else self._recipe.n_rounds - max(member.n_done for member in members),
+            1 if one_round else min(n_rounds, self._recipe.n_rounds - max(member.n_done for member in members)),
             saves_best=self._recipe.n_folds > 0,
             n_jobs=self._settings.n_threads,
         )

@@ -88,7 +88,7 @@ class BoosterParameters:
     categorical_features: Any = parameter("array-like", StrOptions({"from_dtype"}), None, default=None)
     unseen: Unseen = parameter(UNSEEN, default="missing")
     warm_start: bool = parameter("boolean", default=False)
-    verbose: int = parameter("verbose", default=0)
+    verbose: int | None = parameter("verbose", None, default=None)
     callbacks: Any = parameter(callable, list, tuple, None, default=None)
     keep_interrupted: bool = parameter("boolean", default=False)
     random_state: Any = parameter("random_state", default=None)
@@ -126,7 +126,7 @@ class RoundSettings:
     tol: float = 1e-7
     keep_best: bool = True
     keep_interrupted: bool = False
-    verbose: int = 0
+    verbose: int | None = None
     n_threads: int = 0
     n_parallel_trees: int = 1
     sampling: Literal["uniform", "gradient", "goss"] = "uniform"

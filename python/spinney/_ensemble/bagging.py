@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -23,6 +22,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.arguments import argument_array
+from spinney._data.display import warn
 from spinney._data.reproducible import any_order_sum, log
 from spinney._data.select import PickTable, Places, pick_table
 from spinney._data.types import TableLike
@@ -98,7 +98,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
     warm_start: bool = parameter("boolean", default=False)
     n_jobs: int | None = parameter(Integral, None, default=None)
     random_state: int | RandomState | None = parameter("random_state", default=None)
-    verbose: int = parameter("verbose", default=0)
+    verbose: int | None = parameter("verbose", None, default=None)
 
     _seed_stream: RandomState = dataclass_field(init=False)
     _oob_name: ClassVar[str]  # attribute of the out-of-bag predictions
@@ -320,11 +320,9 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         mean = oob.value
         has_value = ~np.isnan(mean[:, 0])
         if not has_value.all():
-            warnings.warn(
+            warn(
                 f"Some inputs do not have OOB scores: {int((~has_value).sum())} rows are in the samples of all members "
-                "and are not part of the score. Fit more members.",
-                UserWarning,
-                stacklevel=3,
+                "and are not part of the score. Fit more members."
             )
         if not has_value.any():
             raise ValueError("No row is out of bag: every sample contains all rows. Fit more members.")

@@ -75,7 +75,7 @@ class BaseStagewise(TableEstimator):
     unseen: Unseen = parameter(UNSEEN, default="missing")
     random_state: int | RandomState | None = parameter("random_state", default=None)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
-    verbose: int = parameter("verbose", default=0)
+    verbose: int | None = parameter("verbose", None, default=None)
 
     @abstractmethod
     def _encode(self, X: TableLike) -> Any:

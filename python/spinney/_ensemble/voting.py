@@ -74,7 +74,7 @@ class BaseCombination(BaseEnsemble):
     estimators: Any = parameter(list, tuple, dict, None, default=None, kw_only=False)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
     random_state: int | RandomState | None = parameter("random_state", default=None)
-    verbose: int = parameter("verbose", default=0)
+    verbose: int | None = parameter("verbose", None, default=None)
 
     _method: ClassVar[str]  # its name in errors
     _default_members: ClassVar[tuple[str, ...]] = ("forest", "extra_trees", "boosting", "linear")

@@ -17,6 +17,7 @@ from spinney._data.csv_format import CsvFormat
 from spinney._data.display import nearest_name
 from spinney._estimator.docstrings import EstimatorDocstring
 from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
+from spinney._estimator.parallel import Watch, is_unwatched
 from spinney._model.file.container import (
     Target,
     csv_format_of,
@@ -291,17 +292,19 @@ def _unknown_argument(cls: type[Estimator], name: str, known: Iterable[str]) -> 
 
 
 def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `fit` with errors for unknown arguments that give advice."""
+    """Return `fit` with errors for unknown arguments that give advice; long fits show their progress."""
     known = inspect.signature(fit).parameters
-    if any(argument.kind is argument.VAR_KEYWORD for argument in known.values()):
-        return fit
+    takes_any = any(argument.kind is argument.VAR_KEYWORD for argument in known.values())
 
     @wraps(fit)
     def checked(self: Estimator, *args: object, **kwargs: object) -> Any:
         for name in kwargs:
-            if name not in known:
+            if name not in known and not takes_any:
                 raise TypeError(_unknown_argument(type(self), name, known))
-        return fit(self, *args, **kwargs)
+        if not is_unwatched():
+            return fit(self, *args, **kwargs)
+        with Watch(type(self).__name__ if getattr(self, "verbose", None) is None else ""):
+            return fit(self, *args, **kwargs)
 
     return checked
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextvars
+import multiprocessing
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -110,9 +112,74 @@ _LINES = 10  # of output per fit, where the output is not a terminal
 _TERMINAL_SECONDS = 0.1  # between two updates of the line
 
 
+SILENT_SECONDS = 2.0  # before progress is shown that was not requested
+
+
 def is_interactive() -> bool:
     """Return whether standard error is a terminal or the output of a notebook's cell."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+
+
+def is_unwatched() -> bool:
+    """Return whether a call that starts here may show progress by default.
+
+    It may not inside another call that does, nor in threads and processes of workers.
+    """
+    return (
+        is_interactive()
+        and _watch.get() is None
+        and threading.current_thread() is threading.main_thread()
+        and multiprocessing.current_process().name == "MainProcess"
+    )
+
+
+class Watch:
+    """Shows the progress of a call on standard error, from a thread, once it takes over two seconds.
+
+    A context manager. Calls inside it show no progress by default; the first `Progress` among them is shown.
+
+    Parameters
+    ----------
+    name : str
+        The call; empty: show nothing, here and in calls inside.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self._name = name
+        self._start = time.monotonic()
+        self._is_done, self._has_shown = threading.Event(), False
+        self._thread = threading.Thread(target=self._run, daemon=True) if name else None
+        self.progress: Progress | None = None  # of the call
+
+    def __enter__(self) -> Self:
+        self._token = _watch.set(self)
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _watch.reset(self._token)
+        if self._thread is not None:
+            self._is_done.set()
+            self._thread.join()
+        if self._has_shown:
+            self._show()
+            print(file=sys.stderr, flush=True)
+
+    def _run(self) -> None:
+        wait = SILENT_SECONDS
+        while not self._is_done.wait(wait):
+            self._show()
+            wait = _TERMINAL_SECONDS
+
+    def _show(self) -> None:
+        self._has_shown = True
+        seconds = time.monotonic() - self._start
+        line = f"{seconds:.1f} s" if self.progress is None else self.progress.line(seconds)
+        print(f"\r\x1b[2K{self._name}: {line}", end="", file=sys.stderr, flush=True)
+
+
+_watch: contextvars.ContextVar[Watch | None] = contextvars.ContextVar("watch", default=None)
 
 
 class Progress:
@@ -128,20 +195,26 @@ class Progress:
         Whether `n_wanted` is a maximum.
     n_before : int
         The number at the start.
-    verbose : int
-        0: no output; 2: if the output is not a terminal, one line for every report.
+    verbose : int or None
+        0: no output; 2: if the output is not a terminal, one line for every report. None: shown by the `Watch` of the
+        call, if there is one.
     delay : float, default=0.0
         Seconds before the first line.
     """
 
     def __init__(
-        self, noun: str, n_wanted: int, is_most: bool, n_before: int, verbose: int, delay: float = 0.0
+        self, noun: str, n_wanted: int, is_most: bool, n_before: int, verbose: int | None, delay: float = 0.0
     ) -> None:
         self._noun = noun
         self._n_wanted = n_wanted
         self._is_most = is_most
         self._n_before = n_before
-        self._verbose = verbose
+        self._verbose = verbose or 0
+        self._latest: tuple[int, str] | None = None  # for the watch
+        self._watch = _watch.get() if verbose is None else None
+        if self._watch is not None and (self._watch.progress is None or self._watch.progress.is_over):
+            self._watch.progress = self
+        self.is_over = False
         self._is_terminal = is_interactive()
         self._start = time.monotonic()
         self._silent_until = self._start + delay
@@ -150,12 +223,18 @@ class Progress:
         self._pending = ""  # the last line that was not shown
         self._has_shown = False
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether the watch of the call shows this progress."""
+        return self._watch is not None and self._watch.progress is self
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.is_over = True
         if self._pending:
             self._show(self._pending)
         if self._is_terminal and self._has_shown:
@@ -163,12 +242,16 @@ class Progress:
 
     def report(self, n_done: int, error: float | None = None, note: str = "") -> None:
         """Report the number done, and the out-of-bag error so far or another note."""
-        if not self._verbose or n_done <= self._n_before:
+        if n_done <= self._n_before:
+            return
+        if self.is_watched:
+            self._latest = n_done, note if error is None else _out_of_bag(error)
+        if not self._verbose:
             return
         now = time.monotonic()
         if now < self._silent_until:
             return
-        note = note if error is None else f", out-of-bag error {error:.4g}"
+        note = note if error is None else _out_of_bag(error)
         self._pending = self._line(n_done, note, now - self._start)
         if self._is_terminal:
             is_due = now - self._shown_at >= _TERMINAL_SECONDS
@@ -178,6 +261,10 @@ class Progress:
         if is_due or n_done == self._n_wanted:
             self._shown_at, self._n_shown = now, n_done
             self._show(self._pending)
+
+    def line(self, seconds: float) -> str:
+        """Return the latest report after some seconds."""
+        return f"{seconds:.1f} s" if self._latest is None else self._line(*self._latest, seconds)
 
     def _line(self, n_done: int, note: str, seconds: float) -> str:
         left = seconds / (n_done - self._n_before) * (self._n_wanted - n_done)
@@ -190,3 +277,7 @@ class Progress:
             print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
         else:
             print(line, file=sys.stderr, flush=True)
+
+
+def _out_of_bag(error: float) -> str:
+    return f", out-of-bag error {error:.4g}"

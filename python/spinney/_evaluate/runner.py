@@ -6,7 +6,8 @@ import math
 import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -14,14 +15,13 @@ from sklearn.base import clone
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import MemberRows, ThreadPlan, gets_codes, unset_threads
 from spinney._estimator.held_out import Fold
-from spinney._estimator.parallel import Progress, is_interactive
+from spinney._estimator.parallel import SILENT_SECONDS, Progress, Watch, is_interactive
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error
 from spinney._model.predictions import member_predictions
 
 ProgressCall = Callable[[int, int, str, float], None]  # finished fits, all fits, current step, seconds left
 _NO_PREDICTIONS = np.empty((0, 0))
-_SILENT_SECONDS = 2.0  # before progress is shown that was not requested
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +212,19 @@ class EvaluationProgress(Progress):
     def __init__(self, progress: bool | ProgressCall | None, n_fits: int, budget: Budget) -> None:
         self._call = progress if callable(progress) else None
         shows = is_interactive() if progress is None else bool(progress) and self._call is None
-        super().__init__("fits", n_fits, True, 0, int(shows), delay=_SILENT_SECONDS if progress is None else 0.0)
+        super().__init__("fits", n_fits, True, 0, int(shows), delay=SILENT_SECONDS if progress is None else 0.0)
         self._n_fits, self._n_done, self._left, self.budget = n_fits, 0, math.inf, budget
+        self._quiet = Watch()  # the fits show nothing
+
+    def __enter__(self) -> Self:
+        self._quiet.__enter__()
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._quiet.__exit__()
+        super().__exit__(kind, error, trace)
 
     def step(self, what: str, left: float | None = None) -> None:
         """Report that a fit is finished or started, and the expected seconds left; None: by the pace so far."""

@@ -37,7 +37,7 @@ class ForestModel(Model, Protocol):
 
     n_estimators: int | str
     random_state: Any
-    verbose: int
+    verbose: int | None
 
 
 Forest = TypeVar("Forest", bound=ForestModel)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.utils import check_random_state
 import spinney._engine as _engine
 from spinney._data import Combinations, Schema
 from spinney._data.combinations import n_for_all
+from spinney._data.display import warn
 from spinney._data.reproducible import any_order_sum
 from spinney._data.schema import Input
 from spinney._data.types import ColumnLike, Floats
@@ -55,7 +55,7 @@ class ForestSettings(GrowthSettings):
     replace: bool = True
     max_samples: int | float | None = None
     oob_score: Metric | bool = False
-    verbose: int = 0
+    verbose: int | None = None
     keep_rows: bool = False
     n_combined: int = 3
 
@@ -386,9 +386,7 @@ def check_n_estimators(n_estimators: int | str, n_earlier: int, noun: str = "tre
             "warm_start==True."
         )
     if n_estimators == n_earlier:
-        warnings.warn(
-            f"Warm-start fitting without increasing n_estimators does not fit new {noun}.", UserWarning, stacklevel=4
-        )
+        warn(f"Warm-start fitting without increasing n_estimators does not fit new {noun}.")
 
 
 def check_same_samples(record: GrowthRecord, draws: Draws | None) -> None:

@@ -64,7 +64,7 @@ class BaseForest(GrowingEstimator):
     )
     oob_score: Metric | bool = parameter("boolean", callable, str, default=False)
     warm_start: bool = parameter("boolean", default=False)
-    verbose: int = parameter("verbose", default=0)
+    verbose: int | None = parameter("verbose", None, default=None)
     shrinkage: float | Literal["auto"] | None = parameter(growing.AT_LEAST_0, None, default=None)
     keep_rows: bool = parameter("boolean", default=False)
     oblique: int | Literal["auto"] | None = parameter(COUNT, StrOptions({"auto"}), None, default=None)

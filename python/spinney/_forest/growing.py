@@ -182,7 +182,7 @@ def batch_size(n_done: int) -> int:
 
 
 def grow_in_batches(
-    request: ForestRequest, grown: GrowingForest, grower: TreeGrower, n_estimators: int | str, verbose: int
+    request: ForestRequest, grown: GrowingForest, grower: TreeGrower, n_estimators: int | str, verbose: int | None
 ) -> FittedForest:
     """Add trees to `grown` until it has `n_estimators`, or until its error has settled."""
     is_auto = n_estimators == "auto"

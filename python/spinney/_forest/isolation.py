@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, Literal, Self
@@ -14,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._data.display import warn
 from spinney._data.reproducible import exp, log
 from spinney._data.types import ColumnLike, Floats, Integers, TableLike
 from spinney._estimator.parameters import count_features, estimator, parameter
@@ -123,11 +123,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         if not isinstance(self.max_samples, (int, np.integer)):
             return max(1, int(self.max_samples * n_rows))
         if self.max_samples > n_rows:
-            warnings.warn(
-                f"max_samples={self.max_samples} is more than the {n_rows} rows: each tree is grown on all of them.",
-                UserWarning,
-                stacklevel=5,
-            )
+            warn(f"max_samples={self.max_samples} is more than the {n_rows} rows: each tree is grown on all of them.")
         return min(int(self.max_samples), n_rows)
 
     def _set_more_attributes(self, columns: _engine.Table, plan: Plan) -> None:

@@ -8,7 +8,6 @@ weight of 2.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
+from spinney._data.display import warn
 from spinney._data.reproducible import exp, value_keys
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.held_out import KnownProba, KnownValues, read_row_groups
@@ -340,9 +340,7 @@ class OutOfBag:
         """Warn if some rows were drawn for every tree."""
         lacking = np.count_nonzero(self.n_used == 0 if self.weight is None else (self.n_used == 0) & (self.weight > 0))
         if lacking:
-            warnings.warn(
+            warn(
                 f"Some inputs do not have OOB scores: {lacking} rows were drawn for every tree and have no out-of-bag "
-                "prediction (NaN). Grow more trees, or draw fewer rows with max_samples.",
-                UserWarning,
-                stacklevel=3,
+                "prediction (NaN). Grow more trees, or draw fewer rows with max_samples."
             )

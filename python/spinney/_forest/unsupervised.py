@@ -79,7 +79,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
     n_estimators: int = parameter(COUNT, default=100)
     random_state: RandomState = parameter("random_state", default=None)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
-    verbose: int = parameter("verbose", default=0)
+    verbose: int | None = parameter("verbose", None, default=None)
     warm_start: bool = parameter("boolean", default=False)
     categorical_features: ColumnNames = parameter("array-like", None, default=None)
     unseen: Unseen = parameter(UNSEEN, default="missing")

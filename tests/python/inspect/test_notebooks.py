@@ -1,8 +1,10 @@
 """Results in notebooks and terminals: tables as HTML, progress only where somebody watches."""
 
 import io
+import re
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -65,7 +67,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def slow_comparison(monkeypatch):
-    monkeypatch.setattr("spinney._evaluate.runner._SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("spinney._evaluate.runner.SILENT_SECONDS", 0.0)
     X = np.random.default_rng(0).normal(size=(60, 2))
     return lambda **options: spinney.compare({"tree": spinney.DecisionTreeRegressor()}, X, X[:, 0], cv=3, **options)
 
@@ -94,3 +96,74 @@ def test_short_calls_show_no_progress(monkeypatch):
     X = np.random.default_rng(0).normal(size=(60, 2))
     spinney.compare({"tree": spinney.DecisionTreeRegressor()}, X, X[:, 0], cv=3)
     assert sys.stderr.getvalue() == ""
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """Every fit counts as long; a call sets the stream of errors."""
+    monkeypatch.setattr("spinney._estimator.parallel.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("spinney._estimator.parallel._TERMINAL_SECONDS", 0.001)
+
+    def start(stream):  # in the test: pytest replaces the stream after the fixture
+        monkeypatch.setattr(sys, "stderr", stream)
+        return stream
+
+    return start
+
+
+X = np.random.default_rng(0).normal(size=(2000, 4))
+SLOW = [
+    (spinney.GradientBoostingRegressor(n_estimators=60), r"\d+ of 60 rounds, loss"),
+    (spinney.BaggingRegressor(n_estimators=5), r"\d of 5 members"),
+    (spinney.AdaBoostRegressor(n_estimators=5), r"\d of 5 rounds"),
+    (spinney.StackingRegressor(["tree", "linear"], cv=3), r"\d of 8 fits"),
+    (spinney.FunctionalBoostingRegressor("linear", n_estimators=30), r"\d+ of 30 rounds, loss"),
+    (spinney.RandomForestRegressor(20), r"\d\.\d s"),
+    (spinney.SVR(), r"\d\.\d s"),
+]
+
+
+@pytest.mark.parametrize(("model", "shown"), SLOW, ids=lambda one: type(one).__name__)
+def test_long_fits_show_their_progress_in_a_terminal(model, shown, watch):
+    terminal = watch(Terminal())
+    model.fit(X, X[:, 0] + X[:, 1] ** 2)
+    lines = terminal.getvalue().split("\r\x1b[2K")[1:]
+    assert lines
+    assert all(line.startswith(f"{type(model).__name__}: ") for line in lines)  # not those of its members
+    assert re.search(shown, lines[-1])
+    assert lines[-1].endswith("\n")
+
+
+def test_verbose_zero_shows_nothing_in_a_terminal(watch):
+    terminal = watch(Terminal())
+    for model in (spinney.GradientBoostingRegressor(n_estimators=20), spinney.BaggingRegressor(n_estimators=3)):
+        model.set_params(verbose=0).fit(X, X[:, 0])
+    assert terminal.getvalue() == ""
+
+
+def test_long_fits_show_nothing_in_a_pipe_or_a_worker(watch, monkeypatch):
+    terminal, pipe = watch(Terminal()), io.StringIO()
+    model = spinney.GradientBoostingRegressor(n_estimators=20)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(model.fit, X, X[:, 0]).result()
+    monkeypatch.setattr("multiprocessing.process._current_process._name", "LokyProcess-1")
+    model.fit(X, X[:, 0])
+    monkeypatch.setattr("multiprocessing.process._current_process._name", "MainProcess")
+    watch(pipe)
+    model.fit(X, X[:, 0])
+    assert terminal.getvalue() == pipe.getvalue() == ""
+
+
+def test_fits_of_a_comparison_show_nothing_but_its_progress(watch):
+    terminal = watch(Terminal())
+    spinney.compare({"boosting": spinney.GradientBoostingRegressor(n_estimators=20)}, X, X[:, 0], cv=2)
+    spinney.compare({"boosting": spinney.GradientBoostingRegressor(n_estimators=20)}, X, X[:, 0], cv=2, progress=False)
+    assert "GradientBoosting" not in terminal.getvalue()
+
+
+def test_progress_leaves_the_model_as_it_is(watch):
+    terminal = watch(Terminal())
+    model = spinney.GradientBoostingRegressor(n_estimators=30, random_state=0).fit(X, X[:, 0])
+    assert "rounds" in terminal.getvalue()
+    silent = spinney.GradientBoostingRegressor(n_estimators=30, random_state=0, verbose=0).fit(X, X[:, 0])
+    np.testing.assert_array_equal(model.predict(X), silent.predict(X))

@@ -353,7 +353,7 @@ class BoostedEstimator(Protocol):
     n_iter_no_change: int
     tol: float
     keep_best: bool
-    verbose: int
+    verbose: int | None
 
     def _predict_by(self, members: Members, /) -> Predict: ...
     def _advice_on_chance(self) -> str: ...

@@ -180,7 +180,7 @@ class FunctionMember(Member):
 class FunctionRounds(Rounds):
     """Rounds of functional boosting."""
 
-    def _advance(self, members: list[Member], has_round_hooks: bool) -> None:
+    def _advance(self, members: list[Member], n_rounds: int) -> None:
         for member in members:
             member.engine.advance(1)
 
