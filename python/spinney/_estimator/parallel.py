@@ -211,10 +211,10 @@ class Progress:
         self._n_before = n_before
         self._verbose = verbose or 0
         self._latest: tuple[int, str] | None = None  # for the watch
+        self.is_over: bool = False
         self._watch = _watch.get() if verbose is None else None
         if self._watch is not None and (self._watch.progress is None or self._watch.progress.is_over):
             self._watch.progress = self
-        self.is_over = False
         self._is_terminal = is_interactive()
         self._start = time.monotonic()
         self._silent_until = self._start + delay
