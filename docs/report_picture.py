@@ -2,17 +2,21 @@
 
 Needs the `browser` extra and a Chromium of the system. In one picture two views stand side by side: the answer in the
 light theme, the tree in the dark one. The others are drawn in both themes, and pages show the one that fits theirs.
+
+The words of the report are saved beside the pictures, so that a test notices when the pictures show other words.
 """
 
 import base64
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
 import spinney
-from playwright.sync_api import sync_playwright
 
 PICTURES = Path(__file__).parent / "pictures"
+WORDS = PICTURES / "report_words.txt"
+REPORT = Path(spinney.__file__).parent / "_evaluate" / "report"
 BESIDE = (("light", "#summary", 0), ("dark", "#tree", 60))  # theme, what is shown, points further down
 ALONE = {
     "board": ("#summary", 0, 900),
@@ -21,6 +25,15 @@ ALONE = {
 }  # points high
 MODELS = ["tree", "boosting", "forest", "linear", "svm", "knn"]
 WIDTH, HEIGHT, SHOWN = 1180, 1010, 720
+
+
+def report_words():
+    """Return the words of the report, a line each: titles of sections, and the texts of its scripts."""
+    titles = re.findall(r'_section\("\w+", ("[^"]+")', (REPORT / "page.py").read_text(encoding="utf-8"))
+    scripts = [path for path in sorted((REPORT / "assets").glob("*.js")) if ".min." not in path.name]
+    found = [re.findall(r'"[^"\n]*"|`[^`\n]*`', path.read_text(encoding="utf-8")) for path in scripts]
+    texts = dict.fromkeys(text for in_script in found for text in in_script)
+    return [*titles, *(text for text in texts if re.search("[a-zA-Z]{2} [a-zA-Z]{2}|^.[A-Z][a-z]", text))]
 
 
 def view(browser, path, theme, what, further, height=HEIGHT):
@@ -48,6 +61,8 @@ def beside_each_other(browser, views, picture):
 
 
 if __name__ == "__main__":
+    from playwright.sync_api import sync_playwright
+
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     study = spinney.study(X.assign(species=y), "species", models=MODELS, repeats=1, minutes=20)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
@@ -59,5 +74,6 @@ if __name__ == "__main__":
                 taken = view(browser, path, theme, what, further, height)
                 (PICTURES / f"report_{name}_{theme}.png").write_bytes(taken)
         browser.close()
+    WORDS.write_text("\n".join(report_words()) + "\n", encoding="utf-8", newline="\n")
     for picture in sorted(PICTURES.glob("report*.png")):
         print(picture, picture.stat().st_size)

@@ -6,6 +6,8 @@ from copy import copy
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +16,17 @@ from report_stand_in import TABLES, stand_in
 from spinney import DecisionTreeRegressor
 from spinney._evaluate.report import write_report
 from spinney._evaluate.report.errors import _distance, _drift_classifier, _one_class, _out_of_range, _roc_auc_error
-from spinney._evaluate.report.explain import dependence_section
-from spinney._evaluate.report.overview import leaderboard_section, learning_section, mean_interval, shown_ends, summary
+from spinney._evaluate.report.explain import dependence_section, shap_section
+from spinney._evaluate.report.overview import (
+    data_section,
+    leaderboard_section,
+    learning_section,
+    mean_interval,
+    shown_ends,
+    summary,
+)
 from spinney._evaluate.report.page import asset, gather, page, short, to_json
-from spinney._evaluate.report.view import View
+from spinney._evaluate.report.view import View, histogram
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -479,3 +488,82 @@ def test_learning_curves_of_a_stack_are_the_same_every_time():
     first, second = learning_section(study), learning_section(study)
     assert [curve["name"] for curve in first["curves"]] == ["stack"]
     assert to_json(first) == to_json(second)
+
+
+# ---- what a chart shows --------------------------------------------------------------------------------------------
+
+
+def test_few_whole_numbers_have_a_bar_each():
+    counts, edges, values = histogram(np.array([0.0, 1.0, 1.0, 3.0]), 24)
+    assert values.tolist() == [0, 1, 2, 3]
+    assert counts.tolist() == [1, 2, 0, 1]
+    assert edges.tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5]
+    for spread in (np.array([0.0, 0.5, 1.0]), np.array([0.0, 24.0])):
+        counts, edges, values = histogram(spread, 24)
+        assert values is None
+        assert (len(counts), edges[0], edges[-1]) == (24, spread[0], spread[-1])
+
+
+def test_columns_of_zero_and_one_have_bars_at_zero_and_one():
+    rng = np.random.default_rng(0)
+    X = {"rare": (np.arange(400) % 390 == 7).astype(int), "is_new": rng.random(400) < 0.3, "size": rng.normal(size=400)}
+    study = stand_in(X, (X["size"] > 0).astype(str), "large", n_trees=3, n_folds=2)
+    rare, is_new, size = data_section(study, View(study.tree, study.X_train))["columns"]
+    n_ones = int(np.sum(study.X_train["rare"]))
+    assert rare["bars"]["values"] == ["0", "1"]
+    assert rare["bars"]["counts"].tolist() == [300 - n_ones, n_ones]
+    assert is_new["bars"]["values"] == ["false", "true"]
+    assert "ends" in size["bars"]
+
+
+def test_categories_of_shap_values_have_names_instead_of_a_scale(studies):
+    study = studies["binary"]
+    shap = shap_section(study, View(study.tree, study.X_test))
+    j = shap["columns"].index("home")
+    assert shap["categories"][j] == ["own", "rent", "with parents"]
+    assert [names is None for names in shap["categories"]].count(False) == 1
+    for cell, code in zip((row[j] for row in shap["cells"]), shap["colour"][j], strict=True):
+        assert shap["categories"][j][code] == cell
+    k = shap["columns"].index("income")
+    is_missing = [row[k] == "missing" for row in shap["cells"]]
+    assert any(is_missing)
+    assert [level is None for level in shap["colour"][k]] == is_missing
+
+
+def test_shap_values_of_scores_come_with_probabilities(studies):
+    study = copy(studies["binary"])
+    test = View(study.tree, study.X_test)
+    for name, response in (("gradient boosting", "probability"), ("random forest", None)):
+        study.leaderboard = [studies["binary"][name]]
+        shap = shap_section(study, test)
+        assert (shap["model"], shap["response"]) == (name, response)
+        [output] = shap["outputs"]
+        if response:
+            proba = study.models[name].predict_proba(study.X_test)[:, 1]
+            np.testing.assert_allclose(output["response"][:, 1], proba[shap["rows"]], rtol=0, atol=1e-9)
+    assert output["response"] is None
+
+
+def test_a_stack_that_is_not_ahead_is_called_chosen(studies):
+    study = copy(studies["binary"])
+    first, second = (entry.name for entry in study.leaderboard[:2])
+    assert leaderboard_section(study)["word"] == "best"
+    why = f"{second} is chosen: {first} is better by less than the standard error of the difference."
+    study.best, study.notes = second, [*study.notes, why]
+    section = leaderboard_section(study)
+    assert section["word"] == "chosen"
+    assert section["note"].endswith(why)
+    sentences, tiles = summary(study, ["age"])
+    assert sentences[1].startswith(f"The chosen model is {second}")
+    assert tiles[0]["what"] == f"chosen model: {second}"
+
+
+def test_the_pictures_of_the_guide_show_the_words_of_the_report():
+    script = Path(__file__).parents[3] / "docs" / "report_picture.py"
+    source = spec_from_file_location("report_picture", script)
+    made = module_from_spec(source)
+    source.loader.exec_module(made)
+    words = made.report_words()
+    assert {'"Partial dependence"', '"Confusion matrix, test set"'} <= set(words)
+    saved = made.WORDS.read_text(encoding="utf-8").splitlines()
+    assert words == saved, "Draw the pictures again: python docs/report_picture.py"

@@ -166,6 +166,38 @@ def test_a_row_is_picked_and_explained(open_report, reports, kind):
     assert page.locator("#shap .chart").first.locator("circle[r='5.5']").count() > 0
 
 
+def test_categories_are_named_and_scores_have_a_probability(open_report, reports):
+    page = open_report(reports["binary"])
+    legends = page.locator("#shap .categories").all_inner_texts()
+    assert [text.split() for text in legends] == [["home", "own", "rent", "with", "parents"]]
+    fills = "(e) => new Set([...e.querySelectorAll('circle')].map((c) => c.getAttribute('fill')))"
+    fills = page.locator("#shap .chart").first.evaluate(f"(e) => [...({fills})(e)]")
+    assert {"var(--category-0)", "var(--category-1)", "var(--category-2)", "var(--missing)"} <= set(fills)
+    page.locator("#row-picker").select_option("3")
+    assert "log-odds of class repaid" in page.locator("#row-figures").inner_text()
+    shown = [text for text in _figures(page, "row-figures") if text.endswith(" %")]
+    assert len(shown) == 2
+    assert all(f"({text})" in page.locator("#shap .chart").last.text_content() for text in shown)
+
+
+def test_shares_add_up_to_a_hundred(open_report, reports):
+    page = open_report(reports["multiclass"])
+    shares = [text.split("·")[1] for text in page.locator("#data .chart text").all_text_contents() if "·" in text]
+    assert len(shares) == 3
+    assert sum(int(text.strip(" %")) for text in shares) == 100
+    cells = page.locator("#cost-matrix td div").all_inner_texts()
+    assert sum(float(text.strip(" %")) for text in cells) == pytest.approx(100)
+
+
+def test_names_of_interactions_are_whole(open_report, reports):
+    page = open_report(reports["multiclass"], width=1280)
+    names = (
+        page.locator("#importances .chart").last.locator("[aria-label='y-axis tick label'] text").all_text_contents()
+    )
+    assert any("flipper_length_mm" in name and "×" in name for name in names)
+    assert not any("…" in name for name in names)
+
+
 def test_the_theme_follows_the_system_and_the_switch(open_report, reports):
     page = open_report(reports["binary"], color_scheme="dark")
     background = "getComputedStyle(document.body).backgroundColor"

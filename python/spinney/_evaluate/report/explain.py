@@ -193,16 +193,18 @@ def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
         "is_best": name == study.best,
         "of": explained.of,
         "columns": [explained.feature_names[j] for j in shown],
-        "is_category": [explained.is_category(int(j)) for j in shown],
+        "categories": [_categories(explained, int(j)) for j in shown],
         "n_rest": len(rest),
+        "response": None if explained.response is None else explained.response_name,
         "rows": rows,
         "cells": [[_cell(explained, test, i, int(rows[i]), int(j)) for j in shown] for i in range(len(rows))],
-        "colour": [_relative(explained.numbers[:, j]) for j in shown],
+        "colour": [_colours(explained, int(j)) for j in shown],
         "actual": [_text(value) for value in study.y_test[rows].tolist()],
         "outputs": [
             {
                 "name": None if output is explained else one_line(label),
                 "base": output.base_values,
+                "response": output.response,
                 "values": output.values[:, shown],
                 "rest": output.values[:, rest].sum(axis=1),
             }
@@ -218,9 +220,21 @@ def _explained_classes(study: Findings) -> list[Any]:
     return classes[1:] if len(classes) == 2 else classes[:_MOST_CLASSES]
 
 
-def _relative(values: Floats) -> list[float | None]:
-    """Scale values to 0 to 1 for the colour scale; None: missing."""
+def _categories(explained: ShapValues, column: int) -> list[str] | None:
+    """Return the categories in the rows, in the order of their colours; None for a column of numbers."""
+    if not explained.is_category(column):
+        return None
+    present, rows = np.unique(explained.numbers[:, column], return_index=True)
+    return [elide(explained.text_of(int(row), column), 24) for row in rows[~np.isnan(present)]]
+
+
+def _colours(explained: ShapValues, column: int) -> list[float | None]:
+    """Return the colour of each row: the position of its category, or its number scaled to 0 to 1; None: missing."""
+    values = explained.numbers[:, column]
     known = ~np.isnan(values)
+    if explained.is_category(column):
+        codes = np.searchsorted(np.unique(values[known]), values)
+        return [int(code) if is_known else None for code, is_known in zip(codes, known, strict=True)]
     scaled = np.full(len(values), np.nan)
     if known.any():
         low, high = np.quantile(values[known], [0.05, 0.95])

@@ -15,7 +15,7 @@ from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import seeded
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
-from spinney._evaluate.report.view import View, class_codes
+from spinney._evaluate.report.view import View, class_codes, histogram
 from spinney._evaluate.runner import Candidate, Runner
 from spinney._evaluate.scoring import Scorer, is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error
@@ -42,12 +42,24 @@ def leaderboard_section(study: Findings) -> dict[str, Any]:
             f"Scores of {plural(len(study.folds), 'fold')} of {plural(len(study.y_train), 'training row')}, the same "
             "for all models. Intervals account for the overlap of the training sets. Differences are "
             "paired by fold; p-values are corrected for all pairs of models (Holm). The test rows were not used to "
-            "choose a model."
+            f"choose a model.{_why_chosen(study)}"
         ),
         "reference": study.leaderboard[0].name,
         "metrics": [{"name": name, "words": metric_words(name), "is_loss": is_loss(name)} for name in study.metrics],
+        "word": _best_word(study),
         "entries": [_entry(entry, study) for entry in study.leaderboard],
     }
+
+
+def _best_word(study: Findings) -> str:
+    """Return the word for the model of the study: a stack is chosen over a model that is better by chance."""
+    ahead = next(entry for entry in study.leaderboard if entry.name == study.best or not entry.is_peer)
+    return "best" if ahead.name == study.best or ahead.is_baseline else "chosen"
+
+
+def _why_chosen(study: Findings) -> str:
+    chosen = [note for note in study.notes if note.startswith(f"{study.best} is chosen: ")]
+    return f" {one_line(chosen[0])}" if chosen else ""
 
 
 def _entry(entry: Entry, study: Findings) -> dict[str, Any]:
@@ -146,7 +158,7 @@ class _Summary:
 
     def result(self) -> str:
         best, words = self.best, metric_words(self.metric)
-        text = f"The best model is {best.name}, with {_article(words)} of {self.score(best.mean)}"
+        text = f"The {_best_word(self.study)} model is {best.name}, with {_article(words)} of {self.score(best.mean)}"
         if self.interval:
             text += f" (95 % interval {self.interval})"
         if self.baseline is not None:
@@ -169,7 +181,8 @@ class _Summary:
         study, best, words = self.study, self.best, metric_words(self.metric)
         direction = "lower is better" if is_loss(self.metric) else "higher is better"
         interval = f"{words}, {self.interval}; {direction}" if self.interval else f"{words}; {direction}"
-        tiles = [{"what": f"best: {best.name}", "figure": self.score(best.mean), "more": interval, "is_lead": True}]
+        what = f"{_best_word(study)} model: {best.name}"
+        tiles = [{"what": what, "figure": self.score(best.mean), "more": interval, "is_lead": True}]
         test = best.test.get(self.metric)
         if test is not None:
             ends, rows = self.from_to(shown_ends(self.metric, test.low, test.high)), plural(len(study.y_test), "row")
@@ -367,19 +380,20 @@ def _bars(view: View, j: int) -> dict[str, Any] | None:
         order = np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES]
         order = order[counts[order] > 0]
         return {"counts": counts[order], "words": [elide(view.categories(j)[k], 24) for k in order]}
+    counts, edges, whole = histogram(known, _BARS)
+    if whole is not None:
+        return {"counts": counts, "values": [view.value_text(j, value) for value in whole.tolist()]}
     low, high = np.quantile(known, [0.005, 0.995])
     inside = known[(known >= low) & (known <= high)]
-    n_bars = min(_BARS, max(2, len(np.unique(inside))))
-    counts, edges = np.histogram(inside, n_bars)
-    text = [view.reader.value_text(j, float(v)) if view.is_date(j) else shortest(float(v), 4) for v in edges[[0, -1]]]
-    return {"counts": counts, "ends": text}
+    counts, edges = np.histogram(inside, min(_BARS, max(2, len(np.unique(inside)))))
+    return {"counts": counts, "ends": [view.value_text(j, float(edge), 4) for edge in edges[[0, -1]]]}
 
 
 def _target(study: Findings) -> dict[str, Any]:
     name = one_line(study.target)
     if study.classes is None:
-        counts, edges = np.histogram(study.y_train.astype(float), 40)
-        return {"name": name, "counts": counts, "edges": edges}
+        counts, edges, whole = histogram(study.y_train.astype(float), 40)
+        return {"name": name, "counts": counts, "edges": edges, "values": whole}
     labels = study.classes.tolist()
     counts = np.bincount(class_codes(study.y_train, labels), minlength=len(labels))
     order = np.argsort(-counts, kind="stable")[:_MOST_CLASSES]

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from spinney._data.display import elide, grouped, one_line
 from spinney._data.types import Floats, TableLike
-from spinney._evaluate.report.view import View, class_codes, sample
+from spinney._evaluate.report.view import View, class_codes, histogram, sample
 from spinney._evaluate.study.findings import Findings
 from spinney._tree.complexity_table import ComplexityTable
 from spinney._tree.pruning import first_cuts
@@ -154,7 +154,7 @@ def _nodes(
 ) -> list[dict[str, Any]]:
     """Return the data of each node, in preorder."""
     in_test = _sums_below(reader, np.bincount(test, minlength=reader.tree.node_count).astype(np.float64))
-    edges = None if reader.is_classifier else np.histogram_bin_edges(targets.train, _BARS)
+    edges = None if reader.is_classifier else histogram(targets.train, _BARS)[1]
     bars = None if edges is None else _histograms(reader, train, targets.train, edges)
     nodes = []
     for step in reader.walk():

@@ -84,16 +84,15 @@ class View:
         n_categories = len(self.reader.features[column].categories) or np.inf
         return bool((self.numbers[column][rows] < n_categories).any())
 
-    def is_date(self, column: int) -> bool:
-        """Return whether a column holds dates."""
-        return bool(self.reader.features[column].clock)
-
     def text(self, row: int, column: int) -> str:
         """Return the text of a cell."""
-        value = float(self.numbers[column][row])
+        return self.value_text(column, float(self.numbers[column][row]))
+
+    def value_text(self, column: int, value: float, digits: int = 5) -> str:
+        """Return the text of a number of a column: a number, a date, a category, a truth value or ``missing``."""
         feature = self.reader.features[column]
         if feature.kind == "number" and not feature.clock and not np.isnan(value):
-            return shortest(value, 5)
+            return shortest(value, digits)
         if feature.kind == "category" and not np.isnan(value):
             return elide(self.categories(column)[int(value)], _CELL_LETTERS)
         return elide(self.reader.value_text(column, value), _CELL_LETTERS)
@@ -129,6 +128,18 @@ def sample(n_rows: int, most: int, seed: int = 0) -> Rows:
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:most]).astype(np.intp)
+
+
+def histogram(values: Floats, most: int) -> tuple[NDArray[np.intp], Floats, Floats | None]:
+    """Return counts and edges of a histogram, and the value of each bar where it has a single one.
+
+    Few whole numbers, such as 0 and 1, have a bar each; other values share `most` bars of equal width.
+    """
+    whole = None
+    if (values % 1 == 0).all() and np.ptp(values) < most:
+        whole = np.arange(values.min(), values.max() + 1)
+    counts, edges = np.histogram(values, most if whole is None else np.append(whole, whole[-1] + 1) - 0.5)
+    return counts, edges, whole
 
 
 SECONDS = 3.0  # time limit for the predictions of one section

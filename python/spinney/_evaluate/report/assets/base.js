@@ -72,9 +72,18 @@ function fixed(value, decimals) {
 }
 function pct(fraction, decimals = 0) {
   if (fraction === null || fraction === undefined) return "–";
-  if (decimals === 0 && fraction > 0 && fraction < 0.01) return "<1 %";
-  if (decimals === 0 && fraction < 1 && fraction > 0.99) return ">99 %";
-  return `${whole(100 * fraction, decimals)} %`;
+  const least = 10 ** -decimals; // only 0 is shown as 0 %, and only 1 as 100 %
+  if (fraction > 0 && 100 * fraction < least) return `<${least} %`;
+  if (fraction < 1 && 100 * (1 - fraction) < least) return `>${100 - least} %`;
+  return `${whole(100 * fraction, fraction === 0 || fraction === 1 ? 0 : decimals)} %`;
+}
+// Percentages that add up to that of the sum: the largest remainders are rounded up.
+function shares(fractions, decimals = 0) {
+  const unit = 100 * 10 ** decimals, floors = fractions.map((f) => Math.floor(unit * f + 1e-9));
+  const order = d3.range(fractions.length).sort((a, b) => unit * fractions[b] - floors[b] - (unit * fractions[a] - floors[a]));
+  const n_up = Math.round(unit * d3.sum(fractions)) - d3.sum(floors);
+  for (const k of order.slice(0, Math.max(0, n_up))) floors[k] += 1;
+  return floors.map((n, k) => (n === 0 || n === unit ? pct(fractions[k], decimals) : `${whole((100 * n) / unit, decimals)} %`));
 }
 function signed(value, decimals) {
   if (value === null || value === undefined) return "–";

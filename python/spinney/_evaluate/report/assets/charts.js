@@ -36,10 +36,18 @@ function grid_x(more) { return Plot.gridX({ ...GRID, ...more }); }
 function grid_y(more) { return Plot.gridY({ ...GRID, ...more }); }
 
 // Left margin for row names: wide enough for the longest, but less than half of the chart.
+const LETTER = 7; // width of a letter at 12 px, rounded up
 function name_margin(names, width, most = 0.38) {
   const longest = Math.max(4, ...names.map((name) => name.length));
-  return Math.min(14 + 6.6 * Math.min(longest, 32), width * most);
+  return Math.min(14 + LETTER * Math.min(longest, 32), width * most);
 }
+// A name that fits the margin, in two lines where one is too short; rows need 28 px. Lines break before × and =, else
+// after a space or a mark, else anywhere.
 function fit_name(name, margin) {
-  return elide(name, Math.max(6, Math.floor((margin - 12) / 6.6)));
+  const most = Math.max(6, Math.floor((margin - 12) / LETTER));
+  if (name.length <= most) return name;
+  const even = (k) => Math.abs(2 * k - name.length), fits = (k) => k <= most + 1 && name.length - k <= most;
+  const after = (pattern) => [...name.matchAll(pattern)].map((found) => found.index + 1);
+  const k = d3.least(after(/ [×=] /g), even) ?? d3.least(after(/[\s_./-]/g).filter(fits), even) ?? most;
+  return `${elide(name.slice(0, k).trimEnd(), most)}\n${elide(name.slice(k), most)}`;
 }

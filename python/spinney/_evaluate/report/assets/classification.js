@@ -8,7 +8,7 @@ drawers.classification = (section) => {
     chart("ROC curve", (width) => roc_chart(now(), state(), width)),
     chart("Precision and recall", (width) => recall_chart(now(), state(), width)),
     chart("Calibration", (width) => calibration_chart(section.classes[at], width)),
-    chart("Predicted probabilities of positive and negative rows", (width) => proba_chart(now(), state(), width)),
+    chart("Predicted probabilities of positive and negative rows", (width) => proba_chart(now(), state(), elide(section.classes[at].name, 18), width)),
     chart("Cost by threshold", (width) => cost_chart(now(), state(), cost, width)),
   ];
   const figures = el("div", { class: "figures", id: "cost-figures" }), matrix = el("div", { class: "scroll", id: "cost-matrix" });
@@ -41,7 +41,7 @@ drawers.classification = (section) => {
       pickers, el("p", { class: "cost-line" }, ratio), el("div", { class: "ends no-print" }, el("span", {}, "false positives cost more"), slider, el("span", {}, "false negatives cost more")), figures,
       el("div", { class: "grid three" }, captioned("Confusion matrix at the threshold", matrix), captioned("Cost per 100 rows by threshold", charts[4]), captioned("Predicted probabilities", charts[3]))),
     card("ROC, precision and recall, calibration", null, areas, el("div", { class: "grid three" }, captioned("ROC curve", charts[0]), captioned("Precision-recall curve", charts[1]), captioned("Calibration curve", charts[2]))),
-    el("div", { class: section.confusion.classes.length > 5 ? "grid one" : "grid stack-in-print" }, confusion_card(section), misclassified_card(section)),
+    el("div", { class: "grid one" }, confusion_card(section), misclassified_card(section)),
   ];
 };
 
@@ -75,10 +75,11 @@ function counts_at(part, threshold) {
 
 function two_by_two(counts, part, name) {
   const total = part.n_positive + part.n_negative;
-  const cell = (count, of, colour) => el("td", { class: "heat", style: { background: tint(colour, of ? 0.9 * (count / of) : 0) } }, el("b", {}, whole(count)), el("div", {}, pct(count / total, 1)));
+  const [tp, fn, fp, tn] = shares([counts.tp, counts.fn, counts.fp, counts.tn].map((n) => n / total), 1);
+  const cell = (count, of, colour, share) => el("td", { class: "heat", style: { background: tint(colour, of ? 0.9 * (count / of) : 0) } }, el("b", {}, whole(count)), el("div", {}, share));
   return el("table", { class: "matrix" }, el("thead", {}, el("tr", {}, el("th", {}, ""), el("th", { scope: "col" }, `predicted ${name}`), el("th", { scope: "col" }, "predicted other"))), el("tbody", {},
-    el("tr", {}, el("th", { scope: "row" }, `actual ${name}`), cell(counts.tp, part.n_positive, "var(--accent)"), cell(counts.fn, part.n_positive, "var(--high)")),
-    el("tr", {}, el("th", { scope: "row" }, "actual other"), cell(counts.fp, part.n_negative, "var(--high)"), cell(counts.tn, part.n_negative, "var(--accent)"))));
+    el("tr", {}, el("th", { scope: "row" }, `actual ${name}`), cell(counts.tp, part.n_positive, "var(--accent)", tp), cell(counts.fn, part.n_positive, "var(--high)", fn)),
+    el("tr", {}, el("th", { scope: "row" }, "actual other"), cell(counts.fp, part.n_negative, "var(--high)", fp), cell(counts.tn, part.n_negative, "var(--accent)", tn))));
 }
 
 // ---- curves ---------------------------------------------------------------------------------------------------------------
@@ -117,14 +118,14 @@ function calibration_chart(of, width) {
     Plot.tip(bins, Plot.pointer({ ...TIP, x: "predicted", y: "observed", title: (b) => `${b.name === "test" ? "test set" : "held-out rows of the folds"}\npredicted ${pct(b.predicted, 1)}, observed ${pct(b.observed, 1)}\n${plural(b.n, "row")}` })) ] }), words);
 }
 
-function proba_chart(part, chosen, width) {
-  const step = 1 / part.bars[0].length, kinds = [["var(--accent)", "rows of the class", part.bars[0], 1], ["var(--train)", "other rows", part.bars[1], -1]];
+function proba_chart(part, chosen, name, width) {
+  const step = 1 / part.bars[0].length, kinds = [["var(--accent)", `actual ${name}`, part.bars[0], 1], ["var(--train)", "actual other", part.bars[1], -1]];
   const bars = kinds.flatMap(([colour, name, counts, sign]) => counts.map((n, k) => ({ colour, name, n, x1: k * step, x2: (k + 1) * step, y: (sign * n) / Math.max(1, d3.max(counts)) })));
   const picture = plot(width, { height: 190, marginLeft: 10, marginRight: 10, marginTop: 20, x: { ...UNIT, label: "predicted probability", labelAnchor: "center", labelArrow: "none" }, y: { axis: null, domain: [-1, 1] }, color: { type: "identity" }, marks: [
     Plot.rect(bars, { x1: "x1", x2: "x2", y1: 0, y2: "y", fill: "colour", insetLeft: 0.5, insetRight: 0.5 }), Plot.ruleY([0], { stroke: "var(--line-2)" }),
     Plot.ruleX([Math.min(1, chosen.threshold)], { stroke: "var(--test)", strokeWidth: 2 }), Plot.text([Math.min(1, chosen.threshold)], { x: (t) => t, frameAnchor: "top", dy: -12, text: () => "threshold", fill: "var(--test)", fontWeight: 600 }),
     Plot.tip(bars, Plot.pointerX({ ...TIP, x: (b) => (b.x1 + b.x2) / 2, y: "y", title: (b) => `${b.name}: ${plural(b.n, "row")}\nprobability ${pct(b.x1)} to ${pct(b.x2)}` })) ] });
-  return el("div", {}, legend([["var(--accent)", "rows of the class"], ["var(--train)", "other rows"]]), picture);
+  return el("div", {}, legend(kinds.map(([colour, words]) => [colour, words])), picture);
 }
 
 function cost_chart(part, chosen, cost, width) {
@@ -146,7 +147,7 @@ function confusion_card(section) {
     return el("tr", {}, el("th", { scope: "row" }, names[i]), row.map((count, j) => el("td", { class: "heat", style: { background: tint(i === j ? "var(--accent)" : "var(--high)", n ? 0.9 * (count / n) : 0) } }, count ? whole(count) : "")), [pct(recall), pct(precision), fixed(f1(recall, precision), 2)].map((words) => el("td", { class: "number" }, words)));
   });
   const hidden = section.confusion.n_hidden ? ` ${plural(section.confusion.n_hidden, "rarer class", "rarer classes")} not shown.` : "";
-  return card("Confusion matrix, test set", `The most probable class is predicted.${hidden}`, el("div", { class: "scroll", tabindex: 0 }, el("table", { class: "matrix full" }, el("thead", {}, head), el("tbody", {}, body))));
+  return card("Confusion matrix, test set", `The most probable class is predicted.${hidden}`, el("div", { class: "scroll", tabindex: 0 }, el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, body))));
 }
 
 function misclassified_card(section) {

@@ -10,9 +10,9 @@ drawers.data = (section) => {
   };
   show("");
   const search = n > 12 ? el("label", { class: "field" }, "Find a column", el("input", { type: "search", oninput: (event) => show(event.target.value) })) : null;
-  const head = ["Column", "Kind", "Missing", "Distinct", "Distribution in training rows", "Examples", ...(has_notes ? ["Notes"] : [])];
+  const head = ["Column", "Distribution in training rows", "Kind", "Missing", "Distinct", "Examples", ...(has_notes ? ["Notes"] : [])];
   return [
-    el("div", { class: "grid wide-left" }, card(`The target: ${elide(section.target.name, 40)}`, `${plural(section.n_train, "training row")}; the test set has ${plural(section.n_test, "row")}.`, target_chart(section.target)),
+    el("div", { class: "grid wide-left" }, card(`The target: ${elide(section.target.name, 40)}`, `${plural(section.n_train, "training row")}; the test set has ${plural(section.n_test, "row")}.`, target_chart(section.target, section.n_train)),
       card("The table", null, el("div", { class: "figures" }, figure("rows with a target", whole(section.n_rows)), figure("columns", whole(n + section.n_hidden)), figure("used", whole(section.n_used)),
         figure("with missing values", whole(section.columns.filter((column) => column.missing > 0).length))))),
     card("Columns", section.n_hidden ? `The first ${n} of ${whole(n + section.n_hidden)}.` : null, search ? el("div", { class: "bar" }, search) : null,
@@ -22,32 +22,38 @@ drawers.data = (section) => {
 
 function profile_row(column, has_notes) {
   const tags = [column.is_used ? null : el("span", { class: "tag warn" }, "excluded"), ...column.flags.map((word) => el("span", { class: word === "target leak" ? "tag bad" : "tag" }, word))];
-  return el("tr", {}, el("td", { class: "name" }, column.name), el("td", {}, column.kind),
-    el("td", {}, column.missing > 0 ? [el("span", { class: "gap" }, el("span", { style: { width: `${Math.max(3, 100 * column.missing)}%` } })), ` ${pct(column.missing)}`] : el("span", { class: "faint" }, "none")),
-    el("td", { class: "number" }, whole(column.distinct)), el("td", {}, column.bars ? spark(column.bars) : el("span", { class: "faint" }, "–")),
+  return el("tr", {}, el("td", { class: "name" }, column.name), el("td", {}, column.bars ? spark(column.bars) : el("span", { class: "faint" }, "–")), el("td", {}, column.kind),
+    el("td", { class: "together" }, column.missing > 0 ? [el("span", { class: "gap" }, el("span", { style: { width: `${Math.max(3, 100 * column.missing)}%` } })), ` ${pct(column.missing)}`] : el("span", { class: "faint" }, "none")),
+    el("td", { class: "number" }, whole(column.distinct)),
     el("td", { class: "faint" }, column.examples.join(", ")), has_notes ? el("td", {}, tags, column.note ? el("span", { class: "note" }, ` ${column.note}`) : null) : null);
 }
 
+// A small histogram. Bars of single values or categories stand above their names, as far as these fit.
 function spark(bars) {
-  const width = 132, height = 30, most = Math.max(...bars.counts, 1), step = width / bars.counts.length;
-  const about = bars.words ? bars.words.map((word, k) => `${word}: ${whole(bars.counts[k])}`).join("\n") : `${bars.ends[0]} to ${bars.ends[1]}`;
-  const svg = d3.create("svg").attr("width", width).attr("height", height).attr("role", "img").attr("aria-label", about);
+  const width = 150, height = 30, n = bars.counts.length, step = width / n, most = Math.max(...bars.counts, 1), names = bars.words ?? bars.values;
+  const about = names ? names.map((name, k) => `${name}: ${whole(bars.counts[k])}`).join("\n") : `${bars.ends[0]} to ${bars.ends[1]}`;
+  const bar = Math.max(1, Math.min(step - 1, names ? 34 : step)), svg = d3.create("svg").attr("width", width).attr("height", height + 14).attr("role", "img").attr("aria-label", about);
   svg.append("title").text(about);
-  svg.selectAll("rect").data(bars.counts).join("rect").attr("x", (d, k) => k * step + 0.5).attr("width", Math.max(1, Math.min(step - 1, 22))).attr("rx", 1.5)
+  svg.selectAll("rect").data(bars.counts).join("rect").attr("x", (d, k) => (k + 0.5) * step - bar / 2).attr("width", bar).attr("rx", 1.5)
     .attr("y", (d) => height - (height * d) / most).attr("height", (d) => (height * d) / most).style("fill", bars.words ? "var(--class-2)" : "var(--class-0)").attr("opacity", 0.85);
-  return el("div", {}, svg.node(), bars.ends ? el("div", { class: "ends-of" }, el("span", {}, bars.ends[0]), el("span", {}, bars.ends[1])) : null);
+  const write = (text, x, anchor) => svg.append("text").attr("x", x).attr("y", height + 11).attr("text-anchor", anchor).attr("font-size", 10.5).style("fill", "var(--ink-3)").text(text);
+  const letters = Math.floor((step - 4) / 6);
+  if (!names) { write(bars.ends[0], 0, "start"); write(bars.ends[1], width, "end"); }
+  else if (letters >= (bars.words ? 4 : Math.max(...names.map((name) => name.length)))) names.forEach((name, k) => write(elide(name, letters), (k + 0.5) * step, "middle"));
+  else if (bars.values) { write(names[0], 0.5 * step, step > 12 ? "middle" : "start"); write(names[n - 1], width - 0.5 * step, step > 12 ? "middle" : "end"); }
+  return svg.node();
 }
 
-function target_chart(target) {
+function target_chart(target, total) {
   return chart("Values of the target", (width) => {
     if (target.edges) {
       const bars = target.counts.map((n, k) => ({ n, x1: target.edges[k], x2: target.edges[k + 1] }));
-      return plot(width, { height: 190, x: { label: null, ticks: Math.min(7, width / 90), tickFormat: tick }, y: { label: null, ticks: 4, tickFormat: (v) => whole(v) }, marks: [grid_y({ ticks: 4 }), Plot.rectY(bars, { x1: "x1", x2: "x2", y: "n", fill: "var(--class-0)", fillOpacity: 0.85, insetLeft: 0.5, insetRight: 0.5 }), Plot.ruleY([0], { stroke: "var(--line-2)" })] });
+      return plot(width, { height: 190, x: { label: null, ticks: target.values && target.values.length <= 12 ? target.values : Math.min(7, width / 90), tickFormat: tick }, y: { label: null, ticks: 4, tickFormat: (v) => whole(v) }, marks: [grid_y({ ticks: 4 }), Plot.rectY(bars, { x1: "x1", x2: "x2", y: "n", fill: "var(--class-0)", fillOpacity: 0.85, insetLeft: 0.5, insetRight: 0.5 }), Plot.ruleY([0], { stroke: "var(--line-2)" })] });
     }
-    const margin = name_margin(target.words, width), total = d3.sum(target.counts);
+    const margin = name_margin(target.words, width), texts = shares(target.counts.map((n) => n / total));
     const rows = target.words.map((words, k) => ({ k, words, n: target.counts[k], colour: class_colour(target.codes[k]) }));
-    return plot(width, { height: 24 + 30 * rows.length, marginLeft: margin, marginRight: 64, marginTop: 4, marginBottom: 8, x: { axis: null }, y: { domain: rows.map((r) => r.k), tickFormat: (k) => fit_name(rows[k].words, margin), tickSize: 0, label: null }, color: { type: "identity" },
-      marks: [Plot.barX(rows, { x: "n", y: "k", fill: "colour", insetTop: 4, insetBottom: 4, rx2: 3 }), Plot.text(rows, { x: "n", y: "k", text: (r) => `${whole(r.n)}  ${pct(r.n / total)}`, textAnchor: "start", dx: 6, fill: "var(--ink-2)" })] });
+    return plot(width, { height: 24 + 30 * rows.length, marginLeft: margin, marginRight: 92, marginTop: 4, marginBottom: 8, x: { axis: null }, y: { domain: rows.map((r) => r.k), tickFormat: (k) => fit_name(rows[k].words, margin), tickSize: 0, label: null }, color: { type: "identity" },
+      marks: [Plot.barX(rows, { x: "n", y: "k", fill: "colour", insetTop: 4, insetBottom: 4, rx2: 3 }), Plot.text(rows, { x: "n", y: "k", text: (r) => `${whole(r.n)} · ${texts[r.k]}`, textAnchor: "start", dx: 6, fill: "var(--ink-2)" })] });
   });
 }
 
@@ -68,7 +74,7 @@ drawers.residuals = (section) => {
   return [
     card(null, null, el("div", { class: "figures" }, figure("root mean squared error", num(section.rmse, 4)), figure("mean absolute error", num(section.mae, 4)), section.quantiles.map((q) => figure(`${pct(q.level)} quantile of the absolute error`, num(q.error, 3))), figure("mean residual", num(section.bias, 2), section.bias_error === null ? null : `± ${num(section.bias_error, 2)}`))),
     el("div", { class: "grid" }, card("Actual against predicted values", `${plural(points.length, "test row")} of ${whole(section.n)}; on the dashed line predictions are exact.`, against), card("Residuals by prediction", "Median, and the central 50 % and 90 % of the residuals.", spread)),
-    el("div", { class: "grid" }, card("Distribution of the residuals", null, counts), card("Largest errors", null, el("div", { class: "scroll", tabindex: 0 }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "row"), el("th", { class: "number" }, "actual"), el("th", { class: "number" }, "predicted"), worst.columns.map((name) => el("th", {}, elide(name, 16))))),
+    el("div", { class: "grid one" }, card("Distribution of the residuals", null, counts), card("Largest errors, test set", null, el("div", { class: "scroll", tabindex: 0 }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "row"), el("th", { class: "number" }, "actual"), el("th", { class: "number" }, "predicted"), worst.columns.map((name) => el("th", {}, elide(name, 16))))),
       el("tbody", {}, worst.rows.map((row) => el("tr", {}, el("td", {}, whole(row.row + 1)), el("td", { class: "number" }, num(row.actual, 4)), el("td", { class: "number" }, num(row.predicted, 4)), row.cells.map((cell) => el("td", { class: "faint" }, cell))))))))),
   ];
 };
@@ -100,8 +106,9 @@ drawers.reliability = (section) => {
 function segments_table(segments, overall) {
   const most = Math.max(...segments.map((p) => Math.max(p.held_out, p.test ?? 0)), 1e-12);
   const meter = (value, colour) => (value === null ? "–" : el("div", { class: "meter" }, el("span", { style: { width: `${(100 * value) / most}%`, background: colour } }), el("b", {}, num(value, 3))));
-  return el("div", { class: "scroll", tabindex: 0 }, el("table", {}, el("thead", {}, el("tr", {}, ["Segment", "Training rows", "Loss, held-out rows", "Loss, test set", "Test rows"].map((w) => el("th", { scope: "col" }, w)))), el("tbody", {}, segments.map((p) => el("tr", {},
-    el("td", { class: "name" }, p.rule.join(" and "), " ", p.held_out > 1.5 * overall ? el("span", { class: "tag warn" }, "large") : null), el("td", { class: "number" }, `${whole(p.n)} · ${pct(p.fraction)}`), el("td", { class: "wide" }, meter(p.held_out, "var(--cv)")), el("td", { class: "wide" }, meter(p.test, "var(--test)")), el("td", { class: "number" }, whole(p.n_test)))))));
+  const texts = shares(segments.map((p) => p.fraction));
+  return el("div", { class: "scroll", tabindex: 0 }, el("table", {}, el("thead", {}, el("tr", {}, ["Segment", "Training rows", "Loss, held-out rows", "Loss, test set", "Test rows"].map((w) => el("th", { scope: "col" }, w)))), el("tbody", {}, segments.map((p, k) => el("tr", {},
+    el("td", { class: "name rule" }, p.rule.join(" and "), " ", p.held_out > 1.5 * overall ? el("span", { class: "tag warn" }, "large") : null), el("td", { class: "number" }, `${whole(p.n)} · ${texts[k]}`), el("td", { class: "wide" }, meter(p.held_out, "var(--cv)")), el("td", { class: "wide" }, meter(p.test, "var(--test)")), el("td", { class: "number" }, whole(p.n_test)))))));
 }
 
 function outliers_card(section) {
@@ -117,7 +124,7 @@ function drift_card(section) {
   const rows = section.drift.map((d, k) => ({ ...d, k, is_far: d.distance > d.chance }));
   const draw = chart("Distance between training and test rows by column", (width) => {
     const margin = name_margin(rows.map((r) => r.name), width);
-    return plot(width, { height: 40 + 24 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40, x: { label: "distance between the distributions", labelAnchor: "center", labelArrow: "none", ticks: 5, tickFormat: tick, zero: true }, y: { domain: rows.map((r) => r.k), tickFormat: (k) => fit_name(rows[k].name, margin), tickSize: 0, label: null }, color: { type: "identity" }, marks: [
+    return plot(width, { height: 40 + 28 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40, x: { label: "distance between the distributions", labelAnchor: "center", labelArrow: "none", ticks: 5, tickFormat: tick, zero: true }, y: { domain: rows.map((r) => r.k), tickFormat: (k) => fit_name(rows[k].name, margin), tickSize: 0, label: null }, color: { type: "identity" }, marks: [
       grid_x({ ticks: 5 }), Plot.barX(rows, { x: "distance", y: "k", fill: (r) => (r.is_far ? "var(--test)" : "var(--train)"), fillOpacity: 0.85, insetTop: 5, insetBottom: 5, rx2: 3 }), Plot.tickX(rows, { x: "chance", y: "k", stroke: "var(--ink)", strokeWidth: 1.6 }),
       Plot.tip(rows, Plot.pointerY({ ...TIP, x: "distance", y: "k", title: (r) => `${r.name}\ndistance ${num(r.distance, 2)}, by chance up to ${num(r.chance, 2)}` })) ] });
   });

@@ -2,15 +2,15 @@
 drawers.importances = (section) => {
   const draw = chart("Feature importance with 95 % intervals", (width) => importance_bars(section, width));
   if (!section.pairs) return [card(section.title, section.note, draw)];
-  const pairs = chart("Strength of interactions", (width) => importance_bars({ unit: "Friedman's H", columns: section.pairs.pairs.map((p) => ({ ...p, low: null, high: null })) }, width));
+  const pairs = chart("Strength of interactions", (width) => importance_bars({ unit: "Friedman's H", columns: section.pairs.pairs.map((p) => ({ ...p, low: null, high: null })) }, width, 0.46));
   return [el("div", { class: "grid" }, card(section.title, section.note, draw), card("Interactions", `Friedman's H of pairs of columns: 0, the effects are additive; 1, all of the effect is interaction. Computed for ${section.pairs.model} on ${plural(section.pairs.n_rows, "test row")}.`, pairs))];
 };
 
-function importance_bars(section, width) {
-  const margin = name_margin(section.columns.map((c) => c.name), width);
+function importance_bars(section, width, most) {
+  const margin = name_margin(section.columns.map((c) => c.name), width, most);
   const rows = section.columns.map((c, k) => ({ ...c, k, words: fit_name(c.name, margin) }));
   return plot(width, {
-    height: 40 + 26 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40,
+    height: 40 + 30 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40,
     x: { label: section.unit, labelAnchor: "center", labelArrow: "none", ticks: Math.min(7, width / 90), tickFormat: tick },
     y: { domain: rows.map((r) => r.k), tickFormat: (k) => rows[k].words, tickSize: 0, label: null },
     marks: [
@@ -29,7 +29,7 @@ drawers.dependence = (section) => {
   const charts = section.columns.map((column) => chart(`Partial dependence on ${column.name}`, (width) => dependence_chart(column, output, centred, width)));
   const redraw = () => charts.forEach((host) => host.redraw());
   const centre = button("Centre curves at 0", () => { centred = !centred; centre.setAttribute("aria-pressed", String(centred)); redraw(); }, { "aria-pressed": "false", id: "centre" });
-    return [card(`${section.model}: mean ${section.of}`, `The thick line is the mean prediction over ${plural(section.n_rows, "test row")} when the column is set to each value; thin lines are single rows (ICE curves). Curves that are not parallel indicate interactions. Ticks: deciles of the column.${section.is_best ? "" : " The best model would be too slow here."}`,
+  return [card(`${section.model}: mean ${section.of}`, `The thick line is the mean prediction over ${plural(section.n_rows, "test row")} when the column is set to each value; thin lines are single rows (ICE curves). Curves that are not parallel indicate interactions. Ticks: deciles of the column.${section.is_best ? "" : " The best model would take too long here."}`,
     el("div", { class: "bar" }, section.outputs && section.outputs.length > 1 ? select("Class", section.outputs.map((name, k) => [k, name]), 0, (value) => { output = Number(value); redraw(); }) : null, centre),
     el("div", { class: "grid three" }, section.columns.map((column, k) => captioned(elide(column.name, 34), charts[k]))))];
 };
@@ -77,8 +77,10 @@ drawers.shap = (section) => {
   }
   function update() {
     const part = section.outputs[output], total = total_of(part, row);
-    about.replaceChildren(figure("actual", elide(section.actual[row], 22)), figure("prediction", num(total, 3), of(part)),
-      figure("base value", num(part.base[row], 3), "mean prediction"));
+    const scale = section.response ? `${of(part)}: ` : "", ends = part.response && part.response[row].map((value) => response_text(section, value));
+    const words = of(part) === "prediction" ? null : of(part);
+    about.replaceChildren(figure("actual", elide(section.actual[row], 22)), figure(ends ? `predicted ${section.response}` : "prediction", ends ? ends[1] : num(total, 3), ends ? scale + num(total, 3) : words),
+      figure(ends ? `base ${section.response}` : "base value", ends ? ends[0] : num(part.base[row], 3), ends ? scale + num(part.base[row], 3) : "mean prediction"));
   }
   update();
   const outputs = section.outputs.length > 1 ? select("Class", section.outputs.map((part, k) => [k, part.name]), output, (value) => { output = Number(value); update(); swarm.redraw(); fall.redraw(); }) : null;
@@ -86,10 +88,13 @@ drawers.shap = (section) => {
     button("Highest", () => pick(extreme(section, output, 1))), button("Lowest", () => pick(extreme(section, output, -1))));
   return [
     card(`SHAP values of ${plural(section.rows.length, "test row")}`, `Each point is a row: a positive SHAP value raises the ${section.outputs.length === 1 ? of(section.outputs[0]) : section.of}, a negative one lowers it. Click a point to explain its row.${section.is_best ? "" : ` The model is ${section.model}, the best one with SHAP values.`}`,
-      el("div", { class: "bar" }, outputs, el("span", { class: "field" }, "low value", el("span", { class: "ramp" }), "high value")), swarm),
-    card("SHAP values of one row", "From the base value to the prediction, column by column.", controls, about, fall),
+      el("div", { class: "bar" }, outputs, section.categories.includes(null) ? el("span", { class: "field" }, "numbers: low value", el("span", { class: "ramp" }), "high value") : null,
+        section.colour.flat().includes(null) ? legend([["var(--missing)", "missing"]]) : null), swarm, category_legends(section)),
+    card("SHAP values of one row", `From the base value to the prediction, column by column.${section.response ? ` The axis is the ${section.outputs.length === 1 ? of(section.outputs[0]) : section.of}; the ${section.response} is in brackets.` : ""}`, controls, about, fall),
   ];
 };
+
+function response_text(section, value) { return section.response === "probability" ? pct(value, 1) : num(value, 4); }
 
 function total_of(part, row) { return part.base[row] + d3.sum(part.values[row]) + part.rest[row]; }
 
@@ -98,15 +103,27 @@ function extreme(section, output, sign) {
   return d3.maxIndex(section.rows, (at, k) => sign * total_of(part, k));
 }
 
-function value_colour(level) {
-  return level === null ? "var(--ink-3)" : `color-mix(in oklch, var(--high) ${Math.round(100 * level)}%, var(--low))`;
+// Numbers are coloured from low to high; a few categories have a colour each, and many share one.
+const MOST_CATEGORIES = 6;
+function category_colour(names, k) { return names.length > MOST_CATEGORIES ? "var(--category-any)" : `var(--category-${k})`; }
+function value_colour(level, names) {
+  if (level === null) return "var(--missing)";
+  return names ? category_colour(names, level) : `color-mix(in oklch, var(--high) ${Math.round(100 * level)}%, var(--low))`;
+}
+function category_legends(section) {
+  return section.columns.map((column, j) => {
+    const names = section.categories[j];
+    if (!names || !names.length) return null;
+    const entries = names.length > MOST_CATEGORIES ? [["var(--category-any)", plural(names.length, "category", "categories")]] : names.map((name, k) => [category_colour(names, k), name]);
+    return el("div", { class: "categories" }, el("span", {}, elide(column, 40)), legend(entries));
+  });
 }
 
 function beeswarm(section, output, row, width, pick) {
   const part = section.outputs[output], band = 34;
   const margin = name_margin(section.columns, width);
   const x = d3.scaleLinear(d3.extent(part.values.flat()), [margin, width - 16]).nice();
-  const points = section.columns.flatMap((name, j) => swarm_of(part.values.map((values, k) => ({ k, j, name, value: values[j], level: section.colour[j][k], cell: section.cells[k][j] })), x, band));
+  const points = section.columns.flatMap((name, j) => swarm_of(part.values.map((values, k) => ({ k, j, name, value: values[j], colour: value_colour(section.colour[j][k], section.categories[j]), cell: section.cells[k][j] })), x, band));
   const chosen = points.filter((point) => point.k === row);
   const picture = plot(width, {
     height: 44 + band * section.columns.length, marginLeft: margin, marginTop: 6, marginBottom: 40,
@@ -115,8 +132,8 @@ function beeswarm(section, output, row, width, pick) {
     color: { type: "identity" },
     marks: [
       grid_x({ ticks: Math.min(8, width / 90) }), Plot.ruleX([0], { stroke: "var(--line-2)", strokeWidth: 1.5 }),
-      Plot.dot(points, { x: "value", y: (p) => p.j + p.off, r: 2.7, fill: (p) => value_colour(p.level), fillOpacity: 0.85 }),
-      Plot.dot(chosen, { x: "value", y: (p) => p.j + p.off, r: 5.5, fill: (p) => value_colour(p.level), stroke: "var(--ink)", strokeWidth: 1.8 }),
+      Plot.dot(points, { x: "value", y: (p) => p.j + p.off, r: 2.7, fill: "colour", fillOpacity: 0.85 }),
+      Plot.dot(chosen, { x: "value", y: (p) => p.j + p.off, r: 5.5, fill: "colour", stroke: "var(--ink)", strokeWidth: 1.8 }),
       Plot.tip(points, Plot.pointer({ ...TIP, x: "value", y: (p) => p.j + p.off, maxRadius: 30, title: (p) => `${p.name} = ${p.cell}\nSHAP value ${num(p.value, 3)}\nrow ${section.rows[p.k] + 1}, ${section.actual[p.k]}` })),
     ],
   });
@@ -149,8 +166,10 @@ function waterfall(section, output, row, width) {
   shown.reverse().forEach((step) => { step.from = at; at += step.adds; step.to = at; });
   shown.reverse().forEach((step, k) => { step.k = k; });
   const ends = [{ k: shown.length, value: part.base[row], words: "base value" }];
+  const both = (value, end) => num(value, 3) + (part.response ? ` (${response_text(section, part.response[row][end])})` : "");
   const rows = [...shown.map((step) => step.words), ends[0].words];
-  const span = d3.extent([...shown.flatMap((step) => [step.from, step.to]), part.base[row]]), pad = ((span[1] - span[0]) * 56) / Math.max(120, width - margin - 140) || 1;
+  const span = d3.extent([...shown.flatMap((step) => [step.from, step.to]), part.base[row]]), pad = ((span[1] - span[0]) * 70) / Math.max(90, width - margin - 140) || 1;
+  const decimals = decimals_for((span[1] - span[0]) / 10);
   return plot(width, {
     height: 40 + 28 * rows.length, marginLeft: margin, marginTop: 22, marginBottom: 30, marginRight: 26,
     x: { domain: [span[0] - pad, span[1] + pad], label: null, ticks: Math.min(6, width / 90), tickFormat: tick },
@@ -158,14 +177,14 @@ function waterfall(section, output, row, width) {
     marks: [
       grid_x({ ticks: Math.min(6, width / 90) }),
       Plot.ruleX([at], { stroke: "var(--ink)", strokeDasharray: "3 3" }),
-      Plot.text([at], { x: (v) => v, frameAnchor: "top", dy: -14, text: (v) => num(v, 3), fontWeight: 650, fill: "var(--ink)" }),
+      Plot.text([at], { x: (v) => v, frameAnchor: "top", dy: -14, text: (v) => both(v, 1), fontWeight: 650, fill: "var(--ink)" }),
       Plot.ruleX([part.base[row]], { stroke: "var(--line-2)", strokeDasharray: "3 3" }),
       Plot.barX(shown, { x1: "from", x2: "to", y: "k", fill: (step) => (step.adds >= 0 ? "var(--high)" : "var(--low)"), insetTop: 4, insetBottom: 4, rx: 2 }),
-      Plot.text(shown, { x: (step) => (step.adds >= 0 ? Math.max(step.from, step.to) : Math.min(step.from, step.to)), y: "k", text: (step) => `${step.adds > 0 ? "+" : ""}${num(step.adds, 2)}`,
+      Plot.text(shown, { x: (step) => (step.adds >= 0 ? Math.max(step.from, step.to) : Math.min(step.from, step.to)), y: "k", text: (step) => signed(step.adds, decimals),
         dx: 5, textAnchor: "start", fill: "var(--ink-2)", filter: (step) => step.adds >= 0 }),
-      Plot.text(shown, { x: (step) => Math.min(step.from, step.to), y: "k", text: (step) => num(step.adds, 2), dx: -5, textAnchor: "end", fill: "var(--ink-2)", filter: (step) => step.adds < 0 }),
+      Plot.text(shown, { x: (step) => Math.min(step.from, step.to), y: "k", text: (step) => signed(step.adds, decimals), dx: -5, textAnchor: "end", fill: "var(--ink-2)", filter: (step) => step.adds < 0 }),
       Plot.dot(ends, { x: "value", y: "k", fill: "var(--ink-3)", r: 4 }),
-      Plot.text(ends, { x: "value", y: "k", text: (e) => num(e.value, 3), dx: 9, textAnchor: "start", fill: "var(--ink-2)" }),
+      Plot.text(ends, { x: "value", y: "k", text: (e) => both(e.value, 0), dx: 9, textAnchor: "start", fill: "var(--ink-2)" }),
     ],
   });
 }

@@ -25,8 +25,8 @@ function board_table(board, metric, sort, resort) {
   const best = rows.find((r) => r.is_best);
   return el("table", { class: "board" },
     el("thead", {}, el("tr", {}, head("Model"), el("th", { scope: "col" }, board_axis(scale)), head([about.words, about.is_loss ? ", lower is better" : ""], "score", true),
-      first ? head(`difference to ${elide(board.reference, 20)}`, null, true) : null, first ? head("p", null, true) : null, head("test", "test", true), head("fit", "fit", true), head("predict", "predict", true))),
-    el("tbody", {}, rows.map((row) => board_row({ ...row, is_reference: row.name === board.reference }, scale, decimals, first, best))));
+      first ? head(`difference from ${elide(board.reference, 20)}`, null, true) : null, first ? head("p", null, true) : null, head("test set", "test", true), head("fit time", "fit", true), head("predict time", "predict", true))),
+    el("tbody", {}, rows.map((row) => board_row({ ...row, is_reference: row.name === board.reference, word: board.word }, scale, decimals, first, best))));
 }
 
 // The scale ends somewhat beyond the baseline, so that one poor model does not squeeze the others together.
@@ -41,7 +41,7 @@ function board_span(rows, [low, high], is_loss) {
 }
 
 function board_row(row, scale, decimals, first, best) {
-  const tags = [row.is_best ? el("span", { class: "tag good" }, "best") : null, row.is_baseline && !row.name.includes("baseline") ? el("span", { class: "tag" }, "baseline") : null, row.is_peer ? el("span", { class: "tag" }, "other library") : null];
+  const tags = [row.is_best ? el("span", { class: "tag good" }, row.word) : null, row.is_baseline && !row.name.includes("baseline") ? el("span", { class: "tag" }, "baseline") : null, row.is_peer ? el("span", { class: "tag" }, "other library") : null];
   const difference = row.difference;
   return el("tr", { class: row.is_best ? "best" : null },
     el("td", { class: "name" }, row.name, " ", tags, row.failed ? el("div", { class: "note" }, row.failed) : null),

@@ -92,7 +92,7 @@ class TreePicture {
 
   measure(shown) {
     const font = getComputedStyle(this.frame).fontFamily, node = shown.node;
-    shown.lines = this.is_small ? [pct(node.fraction)] : [`n = ${whole(node.n)} · ${pct(node.fraction)}`];
+    shown.lines = this.is_small ? [pct(node.fraction, 1)] : [`n = ${whole(node.n)} · ${pct(node.fraction, 1)}`];
     if (shown.is_split && !shown.open) shown.lines.push(`+ ${plural(this.leaves_below(shown.i), "leaf", "leaves")}`);
     const prediction = text_width(node.prediction, `650 12px ${font}`);
     const small = Math.max(...shown.lines.map((line) => text_width(line, `11px ${font}`)));
@@ -291,17 +291,17 @@ function node_panel(tree, i, is_split) {
   const rule = node.rule.length ? el("ol", {}, node.rule.map((line) => el("li", {}, line))) : el("p", { class: "note" }, "All rows.");
   return [
     el("div", {}, el("h4", {}, `${is_split ? "Branch" : "Leaf"}: ${node.prediction}`), rule,
-      el("div", { class: "figures" }, figure("training rows", whole(node.n), pct(node.fraction)), figure("test rows", whole(node.n_test)))),
+      el("div", { class: "figures" }, figure("training rows", whole(node.n), pct(node.fraction, 1)), figure("test rows", whole(node.n_test)))),
     el("div", {}, node.proba ? proba_bars(tree, node) : value_bars(node)),
     node_rows(tree, i),
   ];
 }
 
 function proba_bars(tree, node) {
-  const order = node.proba.map((p, code) => [p, code]).sort((a, b) => b[0] - a[0]).slice(0, 8);
+  const texts = shares(node.proba), order = node.proba.map((p, code) => [p, code]).sort((a, b) => b[0] - a[0]).slice(0, 8);
   return el("div", { class: "proba" }, order.map(([p, code]) => el("div", { class: "proba-row" }, el("span", {}, elide(tree.classes[code], 18)),
     el("div", { class: "track" }, el("div", { class: "fill", style: { width: `${100 * p}%`, background: class_colour(code) } })),
-    el("span", {}, pct(p)))));
+    el("span", {}, texts[code]))));
 }
 
 function value_bars(node) {
