@@ -22,6 +22,8 @@ from spinney import _engine
 from spinney._data.file_readers import ReadTable
 from spinney._data.select import pick_table
 from spinney._evaluate.folds import draw_folds, split_test
+from spinney._evaluate.report.tree import tree_section
+from spinney._evaluate.report.view import View
 from spinney._evaluate.scoring import Scorers
 from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
@@ -762,6 +764,19 @@ def test_intervals_of_test_scores_know_bounds_groups_and_few_rows():
     groups = np.argsort(np.argsort(proba.argmax(axis=1) == y, kind="stable")) // 6  # errors are in one group
     wide = scorers.with_interval("percent", proba, y, 0, groups)
     assert wide.high - wide.low > 1.5 * (outer.high - outer.low)
+
+
+def test_the_tree_of_a_rare_class_has_leaves():
+    random = np.random.default_rng(1)
+    x, z = random.normal(size=(2, 3000))
+    y = random.random(3000) < np.where(x > 1, 0.3, 0.03)
+    found = spinney.study({"x": x, "z": z, "y": y}, "y", models=["tree"], repeats=1)
+    assert 2 <= found.tree.get_n_leaves() <= 6
+    assert found["tree"].mean > found["baseline"].mean
+    section = tree_section(found, View(found.tree, found.X_train), View(found.tree, found.X_test))
+    assert section["n_leaves"][section["chosen"]] == section["chosen_leaves"] == found.tree.get_n_leaves()
+    by_error = spinney.study({"x": x, "z": z, "y": y}, "y", models=["tree"], repeats=1, scoring="accuracy")
+    assert by_error.tree.get_n_leaves() == 1
 
 
 def test_the_search_for_leaks_does_not_see_the_targets_of_the_test_set():

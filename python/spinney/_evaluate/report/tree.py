@@ -6,7 +6,7 @@ This one number per node gives all nested trees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ class Sequence:
         if table is None or table.scoring is not None:
             by_loss = {name: value for name, value in {"prune": "cv", "scoring": None}.items() if name in known}
             table = clone(tree).set_params(**by_loss).fit(X, y).cp_table_
+            same = np.flatnonzero(table.n_leaves == tree.tree_.n_leaves)  # chosen by another metric
+            table = replace(table, chosen=int(same[0]) if len(same) else None)
         unpruned = {"prune": None, "ccp_alpha": 0.0, "cp": None}
         grown = clone(tree).set_params(**{name: v for name, v in unpruned.items() if name in known}).fit(X, y)
         drawn = np.flatnonzero(table.n_leaves <= MOST_LEAVES)

@@ -137,12 +137,17 @@ def work_of(word: str, size: Size, effort: Effort) -> float:
     }.get(word, _PEER_WORK.get(word, 3e-6) * cells * size.scores)
 
 
-def estimator_for(word: str, task: str, effort: Effort, seed: int) -> Any:
-    """Return the unfitted model of a study by its name."""
+def estimator_for(word: str, task: str, effort: Effort, seed: int, metric: str = "neg_log_loss") -> Any:
+    """Return the unfitted model of a study by its name.
+
+    A tree of classes is pruned by log loss, unless the metric counts errors: those prune rare classes away. Its leaves
+    are shrunk to their parents by a row, so that no probability is 0.
+    """
+    by_error = task == "regression" or metric == "accuracy"
     plain = "boosting" if word in (QUICK, LOG_BOOSTING, SYMMETRIC) else word
     model = estimator_of_word(plain, "Regressor" if task == "regression" else "Classifier")
     settings: dict[str, dict[str, object]] = {
-        "tree": {"prune": "cv"},
+        "tree": {"prune": "cv"} | ({} if by_error else {"scoring": "neg_log_loss", "shrinkage": 1.0}),
         "boosting": {"effort": effort.boosting},
         QUICK: {"n_estimators": 100},
         LOG_BOOSTING: {"effort": effort.boosting, "loss": "poisson"},

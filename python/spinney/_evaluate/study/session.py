@@ -170,7 +170,7 @@ class Session:
                 raise TypeError(
                     f"models holds {one!r:.100}, which is not an estimator of spinney. Use compare for others."
                 )
-            model = estimator_for(one, task, effort, self.seed) if isinstance(one, str) else one
+            model = estimator_for(one, task, effort, self.seed, self.metrics[0]) if isinstance(one, str) else one
             if task != "regression" and not hasattr(model, "predict_proba"):
                 raise ValueError(
                     f"models holds {name!r}, which has no class probabilities. A study needs them: leave it out, or "

@@ -349,13 +349,21 @@ class FinalFits:
 
     def _fits(self, trials: list[Trial]) -> bool:
         """Return whether there is time for fits to all rows; that of a single booster may be cut short."""
-        slack = _CUT_SHORT if len(trials) == 1 and "callbacks" in self.models[trials[0].name].get_params() else 1.0
+        slack = _CUT_SHORT if len(trials) == 1 and self._can_be_cut_short(trials[0]) else 1.0
         return self._seconds_of(trials) <= slack * self.session.budget.left
 
     def _seconds_of(self, trials: list[Trial]) -> float:
         """Return the expected seconds of fits to all rows."""
-        ratio = self.session.whole.n_rows / self.session.train.n_rows
-        return sum(self.fit_seconds[trial.name] * (1 if trial.candidate.max_rows else ratio) for trial in trials)
+        before = {trial.name: trial.candidate.max_rows or self.session.train.n_rows for trial in trials}
+        after = {trial.name: self._final(trial).max_rows or self.session.whole.n_rows for trial in trials}
+        return sum(self.fit_seconds[name] * after[name] / n_rows for name, n_rows in before.items())
+
+    def _can_be_cut_short(self, trial: Trial) -> bool:
+        return "callbacks" in self.models[trial.name].get_params(deep=False)
+
+    def _final(self, trial: Trial) -> Candidate:
+        """Return the model of the final fit: boosting gets all rows, even if folds had time for fewer."""
+        return replace(trial.candidate, max_rows=None) if self._can_be_cut_short(trial) else trial.candidate
 
     def _members_of(self, trial: Trial) -> list[Trial]:
         """Return the members of a stack, or the model itself."""
@@ -413,7 +421,7 @@ class FinalFits:
             fitted = dict[str, Any]()
             for trial in trials:
                 session.progress.step(f"{trial.name}, all rows", self._seconds_of(trials[len(fitted) :]))
-                fitted[trial.name] = runner.fit_until(trial.candidate, session.budget)
+                fitted[trial.name] = runner.fit_until(self._final(trial), session.budget)
         except KeyboardInterrupt:
             session.notes.append(
                 f"Interrupted: the final model is fitted to the {session.train.n_rows:,} training rows."
@@ -426,7 +434,8 @@ class FinalFits:
 
     def _tree(self) -> Any:
         """Return the tree of the report, if it is not among the models."""
-        tree = estimator_for(TREE, self.session.whole.task, self.session.plan.effort, self.session.seed)
+        session = self.session
+        tree = estimator_for(TREE, session.whole.task, session.plan.effort, session.seed, session.metrics[0])
         return self.session.runner.fit(Candidate(TREE, tree), None)
 
     # ---- leaderboard -------------------------------------------------------------------------------------------------
