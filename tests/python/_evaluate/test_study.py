@@ -17,6 +17,7 @@ import spinney._evaluate.runner as runner
 import spinney._evaluate.study.study as entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from spinney import _engine
 from spinney._data.file_readers import ReadTable
@@ -84,10 +85,8 @@ def test_a_study_has_what_a_report_needs(studies, task):
 def test_scores_are_those_of_the_predictions(studies, task):
     found = studies[task]
     entry = found["tree"]
-    tree = spinney.DecisionTreeClassifier if task == "binary" else spinney.DecisionTreeRegressor
     grown, held = found.folds[1]
-    seed = found.models["tree"].random_state
-    again = tree(prune="cv", random_state=seed).fit(found.X_train[grown], found.y_train[grown])
+    again = clone(found.models["tree"]).fit(found.X_train[grown], found.y_train[grown])
     for metric in found.metrics:
         expected = get_scorer(metric)(again, found.X_train[held], found.y_train[held])
         assert entry.scores[metric][1] == pytest.approx(expected)
