@@ -1,7 +1,7 @@
-"""Simulations of error levels and coverage: what the tests and intervals of comparisons and studies promise.
+"""Simulations of error levels and coverage: of the tests and intervals of comparisons and studies.
 
 Usage: ``python benchmarks/levels.py [NAME…] [--draws 200]``. Each simulation draws tables whose truth is known, and
-prints how often a test rejects or an interval covers, with its binomial standard error, beside the promised level.
+prints how often a test rejects or an interval covers, with its binomial standard error, beside the nominal level.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Level(NamedTuple):
 
     what: str
     rate: float
-    promised: str  # as text
+    nominal: str
 
 
 def choosing(draws: int, seed: int = 7) -> Iterator[Level]:
@@ -94,9 +94,7 @@ def main() -> None:
     for name in options.names or SIMULATIONS:
         for level in SIMULATIONS[name](options.draws):
             error = np.sqrt(level.rate * (1 - level.rate) / options.draws)
-            print(
-                f"{name:10s} {level.what:64s} {level.rate:.3f} ± {error:.3f}  (promised {level.promised})", flush=True
-            )
+            print(f"{name:10s} {level.what:64s} {level.rate:.3f} ± {error:.3f}  ({level.nominal})", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The public names, as data: where each is defined. The one list of all families.
 
-What stands on a low floor finds classes of higher floors here, by name, when it is asked for one: `spinney.load` finds
-the estimator that a file names, and the model that it holds.
+Lower layers look up classes of higher layers here by name when they are needed: `spinney.load` finds the estimator that
+a file names.
 """
 
 from __future__ import annotations
