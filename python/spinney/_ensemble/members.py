@@ -197,7 +197,8 @@ class MemberRows:
             params["sample_weight"] = weight
         params = row_arguments(member, groups, time, weight) | params
         try:
-            return member.fit(self.table.take(rows), target[taken], **params)
+            member.fit(self.table.take(rows), target[taken], **params)
+            return member
         except Exception as error:
             hint = "; if it takes numbers only, put it in a pipeline that encodes the other columns"
             note = f"This happened while fitting {name!r}, a {type(member).__name__}"
@@ -295,6 +296,19 @@ def read_members(members: Any, what: str = "estimators") -> list[tuple[str, Any]
     list of (str, estimator or str)
         Without members that are "drop".
     """
+    retained = [(name, member) for name, member in name_members(members, what) if not is_dropped(member)]
+    if not retained:
+        raise ValueError(f"{what} has no estimator left. Give at least one.")
+    return retained
+
+
+def is_dropped(member: object) -> bool:
+    """Return whether a member is left out of its ensemble."""
+    return isinstance(member, str) and member == DROPPED
+
+
+def name_members(members: Any, what: str = "estimators") -> list[tuple[str, Any]]:
+    """Return the members of an ensemble with their names, as `read_members`, with those that are "drop"."""
     if isinstance(members, Mapping):
         members = list(members.items())
     if isinstance(members, (str, bytes)) or not isinstance(members, (list, tuple)):
@@ -312,12 +326,7 @@ def read_members(members: Any, what: str = "estimators") -> list[tuple[str, Any]
         pairs.append(pair)
     names = _names(pairs)
     _check_names(names, what)
-    is_dropped = [isinstance(member, str) and member == DROPPED for _, member in pairs]
-    named = [(name, member) for name, (_, member) in zip(names, pairs, strict=True)]
-    retained = [pair for pair, dropped in zip(named, is_dropped, strict=True) if not dropped]
-    if not retained:
-        raise ValueError(f"{what} has no estimator left. Give at least one.")
-    return retained
+    return [(name, member) for name, (_, member) in zip(names, pairs, strict=True)]
 
 
 def _can_be_fitted(estimator: object) -> bool:

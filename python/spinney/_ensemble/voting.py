@@ -28,6 +28,8 @@ from spinney._ensemble.members import (
     are_foreign,
     estimator_of_word,
     gets_codes,
+    is_dropped,
+    name_members,
     read_members,
     reset_threads,
     routed_metadata,
@@ -146,7 +148,7 @@ class BaseCombination(BaseEnsemble):
     def _members_of_parameter(self) -> NamedMembers:
         """Return the members as they were passed, with their names; none if they are invalid, which `fit` reports."""
         try:
-            return [] if self.estimators is None else read_members(self.estimators)
+            return [] if self.estimators is None else name_members(self.estimators)
         except (TypeError, ValueError):
             return []
 
@@ -378,11 +380,13 @@ class BaseVoting(TransformerMixin, BaseCombination):
         if self.weights is None:
             return np.full(n_members, 1 / n_members)
         weights = argument_numbers(self.weights, "weights")
-        if weights.shape != (n_members,):
+        dropped = [is_dropped(member) for _, member in self._members_of_parameter()] or [False] * n_members
+        if weights.shape != (len(dropped),):
             raise ValueError(
-                f"Number of `estimators` and weights must be equal; got {weights.size} weights, {n_members} "
+                f"Number of `estimators` and weights must be equal; got {weights.size} weights, {len(dropped)} "
                 "estimators. Give one weight per member."
             )
+        weights = weights[~np.array(dropped)]
         if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
             raise ValueError("weights must be finite numbers of at least 0, and not all 0.")
         return np.asarray(weights / weights.sum())

@@ -434,3 +434,27 @@ def test_near_neighbours_beside_trees():
     members = [("near", KNeighborsClassifier()), "forest"]
     model = spinney.StackingClassifier(members, passthrough=True, cv=3, random_state=0).fit(WHOLE, CLASSES)
     assert model.final_estimator_.coef_.shape == (3, 9)
+
+
+def test_a_dropped_member_keeps_its_name_and_its_weight():
+    X, y = WHOLE, PAIR
+    tree, near, line = DecisionTreeClassifier(max_depth=2), KNeighborsClassifier(3), LogisticRegression()
+    members = [("tree", tree), ("near", near), ("line", line)]
+    model = spinney.VotingClassifier(members, voting="soft", weights=[1, 5, 2]).set_params(near="drop").fit(X, y)
+    assert model.get_params()["near"] == "drop"
+    assert list(model.named_estimators_) == ["tree", "line"]
+    others = spinney.VotingClassifier([members[0], members[2]], voting="soft", weights=[1, 2]).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), others.predict_proba(X))
+    assert len(model.set_params(near=KNeighborsClassifier(3)).fit(X, y).estimators_) == 3
+    with pytest.raises(ValueError, match="got 2 weights, 3 estimators"):
+        model.set_params(weights=[1, 2]).fit(X, y)
+
+
+@pytest.mark.parametrize("make", [spinney.VotingRegressor, spinney.StackingRegressor, spinney.AdaBoostRegressor])
+def test_members_whose_fit_returns_nothing(make):
+    class Forgetful(Ridge):
+        def fit(self, X, y, sample_weight=None):
+            super().fit(X, y, sample_weight)
+
+    model = make(Forgetful(), 3) if make is spinney.AdaBoostRegressor else make([Forgetful()])
+    assert np.isfinite(model.fit(WHOLE, VALUES).predict(WHOLE)).all()

@@ -147,9 +147,11 @@ class AnyMembers:
         set_random_states(member, random_state_names(member), seed)
         y = target if self.classes is None else self.classes[target]
         if takes_weights(member) and not self.resample:
-            return member.fit(self.table.native, y, sample_weight=weight)
-        drawn = np.random.RandomState(seed).choice(len(y), len(y), p=weight / weight.sum())
-        return member.fit(self.table.take(drawn), y[drawn])
+            member.fit(self.table.native, y, sample_weight=weight)
+        else:
+            drawn = np.random.RandomState(seed).choice(len(y), len(y), p=weight / weight.sum())
+            member.fit(self.table.take(drawn), y[drawn])
+        return member
 
     def values(self, member: BaseEstimator, table: PickTable) -> NDArray[Any]:
         """Return class probabilities, or predicted values."""

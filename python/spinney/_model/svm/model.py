@@ -107,20 +107,23 @@ class FittedMargin(ScoredModel):
         """Return one score for each class: for pairs, its votes plus a tie-break below 1/3 by the sum of its scores."""
         if self.strategy != "ovo":
             return np.column_stack([-scores, scores]) if self.strategy == "one" else scores
-        votes, sums = self._votes(scores)
+        votes, sums = self._votes(scores, scores >= 0)
         return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
 
-    def _votes(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Return the votes of the pairs for each class, and the sum of their scores, (n_rows, n_classes)."""
+    def _votes(self, scores: Floats, wins: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Return the votes of the pairs for each class, and the sum of their scores, (n_rows, n_classes).
+
+        `wins` is whether the first class of a pair has its vote. A score of 0 is a vote for the second class in
+        predictions, and for the first in the scores of classes, as in scikit-learn.
+        """
         assert self._n_classes is not None
         k = self._n_classes[0]
         votes, sums = np.zeros((len(scores), k)), np.zeros((len(scores), k))
         for m, (i, j) in enumerate(zip(*np.triu_indices(k, 1), strict=True)):
             sums[:, i] += scores[:, m]
             sums[:, j] -= scores[:, m]
-            wins = scores[:, m] > 0
-            votes[:, i] += wins
-            votes[:, j] += ~wins
+            votes[:, i] += wins[:, m]
+            votes[:, j] += ~wins[:, m]
         return votes, sums
 
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
@@ -351,7 +354,7 @@ class FittedMachines(FittedMargin):
         """Codes of the predicted classes, (n_rows, 1)."""
         if self.strategy != "ovo" or self.breaks_ties:
             return super().score_codes(scores)
-        return np.asarray(self._votes(scores)[0].argmax(axis=1)[:, np.newaxis])
+        return np.asarray(self._votes(scores, scores > 0)[0].argmax(axis=1)[:, np.newaxis])
 
     def rows(self, columns: _engine.Table) -> Floats:
         """Return rows as the machines read them: terms, or kernel values with the support vectors."""
