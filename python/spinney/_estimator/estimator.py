@@ -16,7 +16,7 @@ import spinney._engine as _engine
 from spinney._data.csv_format import CsvFormat
 from spinney._data.display import nearest_name
 from spinney._estimator.docstrings import EstimatorDocstring
-from spinney._estimator.other_libraries import advise_argument, advise_parameter, argument_called
+from spinney._estimator.other_libraries import advise_argument, advise_parameter, advise_prediction, argument_called
 from spinney._estimator.parallel import Watch, is_unwatched
 from spinney._model.file.container import (
     Target,
@@ -65,6 +65,8 @@ class Estimator(BaseEstimator):
             cls.__doc__ = EstimatorDocstring(cls.__doc__)  # type: ignore[assignment]
         if "fit" in cls.__dict__:
             cls.fit = _named_arguments(cls.__dict__["fit"])
+        if "predict" in cls.__dict__:
+            setattr(cls, "predict", _advised(cls.__dict__["predict"]))  # noqa: B010
         store_signature(cls)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
@@ -305,6 +307,25 @@ def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
             return fit(self, *args, **kwargs)
         with Watch(type(self).__name__ if getattr(self, "verbose", None) is None else ""):
             return fit(self, *args, **kwargs)
+
+    return checked
+
+
+def _advised(predict: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `predict` with errors for other libraries' arguments that name our method."""
+    known = inspect.signature(predict).parameters
+    if any(argument.kind is argument.VAR_KEYWORD for argument in known.values()):
+        return predict
+
+    @wraps(predict)
+    def checked(self: Estimator, *args: object, **kwargs: object) -> Any:
+        for name in kwargs:
+            if name not in known:
+                cls = type(self)
+                takes = " and ".join(["X", *(name for name in list(known)[2:])])
+                advice = advise_prediction(name, dir(cls)) or f"It takes {takes}."
+                raise TypeError(f"{cls.__name__}.predict has no argument '{name}'. {advice}")
+        return predict(self, *args, **kwargs)
 
     return checked
 

@@ -24,6 +24,8 @@ class OtherNames:
     parameters, arguments : dict
         From the name to its possible names in spinney: parameters, options of option objects as in ``dart.rate``, or
         arguments.
+    predictions : dict
+        From the name of an argument of `predict` to the methods of spinney that take its place.
     advice : dict
         From the name to a parameter that an estimator must have for the text to apply, and the text.
     commands : dict
@@ -36,6 +38,7 @@ class OtherNames:
 
     parameters: dict[str, tuple[str, ...]]
     arguments: dict[str, tuple[str, ...]]
+    predictions: dict[str, tuple[str, ...]]
     advice: dict[str, tuple[str, str]]
     commands: dict[str, str]
     options: dict[str, str]
@@ -54,6 +57,8 @@ def other_names() -> OtherNames:
     """Read the names from their file."""
     tables: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
+    predictions = {name: tuple(ours.split()) for ours, names in tables["predictions"].items() for name in names.split()}
+
     def by_name(table: dict[str, str]) -> dict[str, tuple[str, ...]]:
         return {name: tuple(ours.split()) for ours, others in table.items() for name in others.split()}
 
@@ -65,6 +70,7 @@ def other_names() -> OtherNames:
     return OtherNames(
         by_name(tables["parameters"]),
         by_name(tables["arguments"]),
+        predictions,
         {name: (needed, text) for name, needed, text in texts("advice")},
         {name: text for name, _, text in texts("commands")},
         tables["options"],
@@ -109,6 +115,12 @@ def explain_unknown_arguments(function: Callable[Given, Result]) -> Callable[Giv
         return function(*args, **kwargs)
 
     return explaining
+
+
+def advise_prediction(name: str, methods: Collection[str]) -> str | None:
+    """Return a sentence on the method for another library's argument of `predict`; None if there is none."""
+    ours = next((method for method in other_names().predictions.get(name, ()) if method in methods), None)
+    return None if ours is None else f"Use the method {ours}."
 
 
 def _first_known(names: Iterable[str], known: Collection[str]) -> str | None:

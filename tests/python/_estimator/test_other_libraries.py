@@ -226,3 +226,26 @@ def test_the_signature_of_fit_is_its_own(name):
     kind = getattr(spinney, name)
     assert list(inspect.signature(kind.fit).parameters)[:2] == ["self", "X"]
     assert kind.fit.__doc__
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "ours"),
+    [
+        ("RandomForestRegressor", "quantiles", "Use the method predict_quantiles."),
+        ("GradientBoostingRegressor", "quantiles", "Use the method predict_interval."),
+        ("GradientBoostingClassifier", "ntree_limit", "Use the method staged_predict."),
+        ("GradientBoostingClassifier", "num_iteration", "Use the method staged_predict."),
+        ("GradientBoostingClassifier", "raw_score", "Use the method decision_function."),
+        ("GradientBoostingClassifier", "output_margin", "Use the method decision_function."),
+        ("GradientBoostingRegressor", "pred_contrib", "Use the method shap_values."),
+        ("GradientBoostingClassifier", "prediction_type", "Use the method predict_proba."),
+        ("RandomForestClassifier", "type", "Use the method predict_proba."),
+        ("SVC", "raw_score", "Use the method decision_function."),
+        ("GradientBoostingRegressor", "colour", "It takes X and offset."),
+        ("KNeighborsRegressor", "colour", "It takes X."),
+    ],
+)
+def test_an_argument_of_predict_by_anothers_name(name, word, ours):
+    with pytest.raises(TypeError) as found:
+        getattr(spinney, name)().predict([[1.0]], **{word: 1})
+    assert str(found.value) == f"{name}.predict has no argument '{word}'. {ours}"
