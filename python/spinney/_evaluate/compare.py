@@ -31,14 +31,14 @@ from spinney._evaluate.problem import (
     task_of_models,
 )
 from spinney._evaluate.runner import Budget, EvaluationProgress, ProgressCall, Run, Runner, with_threads
-from spinney._evaluate.scoring import Scorers, Scoring, is_loss, read_metrics, shown_name, shown_value
+from spinney._evaluate.scoring import Scorers, Scoring, is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, corrected_error, p_text, paired_differences, with_error
 from spinney.inspect.draw.curves import draw_comparison, draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_METRICS = {"classification": ["accuracy", "neg_log_loss"], "regression": ["r2", "neg_root_mean_squared_error"]}
+_WITHOUT_PROBABILITIES = ["accuracy", "neg_log_loss"]  # metrics if some model has no probabilities
 _FRACTIONS = (0.1, 0.25, 0.5, 0.75)  # of the training rows, for learning curves
 
 
@@ -50,6 +50,7 @@ def compare(
     cv: CrossValidation = 5,
     repeats: int = 2,
     scoring: Scoring = None,
+    positive: object = None,
     groups: ColumnLike = None,
     time: ColumnLike = None,
     sample_weight: ColumnLike = None,
@@ -87,8 +88,13 @@ def compare(
     repeats : int, default=2
         Repeats with new folds, if `cv` is a number.
     scoring : str, callable, list or dict of these, optional
-        Scikit-learn scorers; the first ranks the models. None: accuracy and log loss, or R² and root mean squared
-        error.
+        Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without "neg_", and
+        short ones: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
+        accuracy (and ROC AUC for two classes), or root mean squared error and R², as in `study`; accuracy comes first
+        if a model has no probabilities.
+    positive : label, optional
+        Class of f1, precision, recall, average precision and lift. None: of two classes 1, or else the rarer one; of
+        more the mean of all.
     groups : array-like of shape (n_samples,), optional
         Rows with the same label are held out together, also in validation sets of spinney's models.
     time : array-like of shape (n_samples,), optional
@@ -146,7 +152,13 @@ def compare(
     if reference is not None and reference not in estimators:
         raise ValueError(f"reference={reference!r} is not among the models: {', '.join(estimators)}.")
     problem = read_problem(table, y, known, sample_weight, groups, time)
-    scorers = Scorers(read_metrics(_METRICS[known] if scoring is None else scoring), problem.classes)
+    if (
+        scoring is None
+        and known == "classification"
+        and not all(hasattr(m, "predict_proba") for m in estimators.values())
+    ):
+        scoring = _WITHOUT_PROBABILITIES
+    scorers = Scorers.of(scoring, problem, positive)
     random = check_random_state(random_state)
     repeated = read_cv(problem, cv, repeats, random)
     fractions = _read_fractions(learning_curves)
@@ -157,7 +169,7 @@ def compare(
     budget = Budget(None if minutes is None else 60.0 * minutes)
     with EvaluationProgress(progress, len(templates) * len(plan.runs), budget) as shown:
         runs = _run(plan, scorers, error_score, n_jobs, threads, shown)
-    return _result(plan, runs, list(scorers.metrics), reference, parallel)
+    return _result(plan, runs, scorers, reference, parallel)
 
 
 def _read_fractions(learning_curves: bool | ArrayLike) -> list[float]:
@@ -236,8 +248,9 @@ def _run(
 
 
 def _result(
-    plan: _Plan, runs: dict[str, list[Run]], metrics: list[str], reference: str | None, parallel: bool
+    plan: _Plan, runs: dict[str, list[Run]], scorers: Scorers, reference: str | None, parallel: bool
 ) -> Comparison:
+    metrics = list(scorers.metrics)
     done = [name for name in plan.templates if len(runs[name]) == len(plan.runs)]
     unfinished = [name for name in plan.templates if name not in done]
     if not done:
@@ -270,6 +283,7 @@ def _result(
         unfinished=unfinished,
         curves=curves,
         curve_rows=curve_rows,
+        note=scorers.note,
     )
 
 
@@ -325,6 +339,8 @@ class Comparison(ShownAsTable):
         Learning curves: the first metric by the number of training rows.
     curve_rows : ndarray of shape (n_sizes,)
         The numbers of training rows.
+    note : str
+        The positive class of metrics such as f1, and why; "" for other metrics.
     n_train, n_test : float
         Mean number of training and of held-out rows.
 
@@ -354,6 +370,7 @@ class Comparison(ShownAsTable):
     unfinished: list[str] = field(default_factory=list)
     curves: dict[str, Floats] = field(default_factory=dict)
     curve_rows: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    note: str = ""
 
     @property
     def best_(self) -> str:
@@ -496,7 +513,7 @@ class Comparison(ShownAsTable):
             f"{self.n_train:,.0f} training rows and {self.n_test:,.0f} held-out rows; "
             f"differences in {shown_name(metric)} from {self.reference_}"
         )
-        notes = [f"{name}: {one_line(text)}" for name, text in self.errors.items()]
+        notes = [self.note] * bool(self.note) + [f"{name}: {one_line(text)}" for name, text in self.errors.items()]
         if self.unfinished:
             notes.append(f"Not finished: {', '.join(self.unfinished)}")
         if self.side_by_side:

@@ -1,4 +1,4 @@
-"""Metrics: scikit-learn's scorers by name, for fitted models and for predictions that are already made."""
+"""Metrics by name, scikit-learn's and others, for fitted models and for predictions that are already made."""
 
 from __future__ import annotations
 
@@ -9,17 +9,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, stdtrit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import get_scorer, get_scorer_names, log_loss
+from sklearn.metrics import (
+    average_precision_score,
+    f1_score,
+    get_scorer,
+    get_scorer_names,
+    log_loss,
+    make_scorer,
+    mean_pinball_loss,
+    precision_score,
+    recall_score,
+)
 from sklearn.utils import Tags
 
+from spinney._data.display import nearest_name
 from spinney._data.types import Floats, TableLike
-from spinney._evaluate.problem import Array, EstimatorLike, Rows
+from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._model.predictions import METHODS
 
 Scorer = Callable[..., float]  # called with an estimator, a table and its target
@@ -35,28 +47,200 @@ _BOUNDED_METRICS = {  # lower and upper bound, by a part of scikit-learn's name;
 }
 
 
-def read_metrics(scoring: Scoring) -> dict[str, Scorer]:
-    """Return scorers by name; the first ranks the models."""
+DEFAULT_METRICS = {
+    "binary": ["neg_log_loss", "roc_auc", "accuracy"],
+    "multiclass": ["neg_log_loss", "accuracy"],
+    "regression": ["neg_root_mean_squared_error", "r2"],
+}
+_SHORT_NAMES = {
+    "auc": "roc_auc",
+    "ap": "average_precision",
+    "pr_auc": "average_precision",
+    "brier": "neg_brier_score",
+    "brier_score_loss": "neg_brier_score",
+    "logloss": "neg_log_loss",
+    "mcc": "matthews_corrcoef",
+    "rmse": "neg_root_mean_squared_error",
+    "mse": "neg_mean_squared_error",
+    "mae": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "r²": "r2",
+    "pinball_loss": "quantile_loss",
+}
+_OWN_NAMES = ("lift", "quantile_loss")
+_OF_LABELS = {"f1": f1_score, "precision": precision_score, "recall": recall_score}
+_LIFT_FRACTION = 0.1  # of the rows, those with the highest scores
+
+
+def read_metrics(scoring: Scoring, classes: Array | None = None, positive: object = None) -> dict[str, Scorer]:
+    """Return scorers by name; the first ranks the models.
+
+    Parameters
+    ----------
+    scoring : str, callable, list or dict of these
+        Names of scikit-learn's scorers, with or without "neg_", short names such as "auc" and "rmse", "lift" and
+        "quantile_loss_0.9"; or scorers.
+    classes : ndarray, optional
+        Labels; None for regression.
+    positive : label, optional
+        The class of f1, precision, recall, average precision and lift. None: the mean of all classes.
+    """
     if isinstance(scoring, Mapping):
         named = dict(scoring)
     else:
         listed = [scoring] if isinstance(scoring, str) or callable(scoring) else () if scoring is None else scoring
-        named = {one if isinstance(one, str) else getattr(one, "__name__", "score"): one for one in listed}
+        named = {
+            _key(one, classes) if isinstance(one, str) else getattr(one, "__name__", "score"): one for one in listed
+        }
     if not named:
         raise ValueError("scoring is empty. Pass at least one metric, such as 'accuracy'.")
-    return {str(name): _scorer(one) if isinstance(one, str) else one for name, one in named.items()}
+    return {
+        str(name): _scorer(_key(one, classes), classes, positive) if isinstance(one, str) else one
+        for name, one in named.items()
+    }
 
 
-def _scorer(name: str) -> Scorer:
-    """Return a scikit-learn scorer by its name."""
+def _key(name: str, classes: Array | None) -> str:
+    """Return the name of a metric among those of scikit-learn's scorers and the own ones."""
+    known = {*get_scorer_names(), *_OWN_NAMES}
+    plain = name.strip().lower().replace(" ", "_").replace("-", "_")
+    short = _SHORT_NAMES.get(plain, plain)
+    for one in (name, short, f"neg_{short}", short.removesuffix("_score")):
+        if one in known:
+            return "roc_auc_ovr" if one == "roc_auc" and classes is not None and len(classes) > 2 else _with_sign(one)
+    base, _, level = short.removeprefix("neg_").rpartition("_")
+    if base == "quantile_loss" and _level(level) is not None:
+        return f"neg_quantile_loss_{_level(level):g}"
+    if plain == "neg_quantile_loss":
+        return plain
+    names = sorted({*known, *_SHORT_NAMES, *(one.removeprefix("neg_") for one in known)})
+    close = [one for one in names if plain and plain in one] or get_close_matches(plain, names, n=4)
+    meant = f"Did you mean {' or '.join(map(repr, close[:4]))}?" if close else "Try 'log_loss', 'auc', 'f1' or 'rmse'."
+    raise ValueError(
+        f"There is no metric {name!r}. {meant} Names are those of scikit-learn's scorers, 'lift' and 'quantile_loss'."
+    )
+
+
+def _with_sign(name: str) -> str:
+    return f"neg_{name}" if name == "quantile_loss" else name
+
+
+def _level(text: str) -> float | None:
+    """Return a quantile level between 0 and 1; None if the text is none."""
     try:
-        scorer: Scorer = get_scorer(name)
-        return scorer
+        level = float(text)
     except ValueError:
-        known = get_scorer_names()
-        close = [other for other in known if name and name.lower() in other] or get_close_matches(name.lower(), known)
-        meant = f"Did you mean {close[0]!r}?" if close else "Try 'accuracy', 'neg_log_loss', 'roc_auc' or 'r2'."
-        raise ValueError(f"There is no metric {name!r}. {meant} Names are those of scikit-learn's scorers.") from None
+        return None
+    return level if 0 < level < 1 else None
+
+
+def _scorer(key: str, classes: Array | None, positive: object) -> Scorer:
+    """Return the scorer of a name that `_key` returns."""
+    if key.startswith("neg_quantile_loss"):
+        alpha = _level(key.rpartition("_")[2]) or 0.5
+        return cast(Scorer, make_scorer(mean_pinball_loss, greater_is_better=False, alpha=alpha))
+    if classes is not None and (key in _OF_LABELS or key in _OF_SCORES):
+        return ClassMetric(key, classes, positive)
+    if key == "lift":
+        raise ValueError("'lift' is a metric of classes, but the target is numeric. Try 'rmse' or 'r2'.")
+    return cast(Scorer, get_scorer(key))
+
+
+def lift(is_positive: NDArray[np.bool_], score: Floats, weight: Floats | None = None) -> float:
+    """Return how many times as frequent a class is among the tenth of the rows with the highest scores as among all."""
+    weight = np.ones(len(score)) if weight is None else weight
+    order = np.argsort(-score, kind="stable")
+    n_top = max(1, round(_LIFT_FRACTION * len(score)))
+    tied = score >= score[order[n_top - 1]]  # all rows of the last score, so that the order of rows does not matter
+    everywhere = np.average(is_positive, weights=weight)
+    return float(np.average(is_positive[tied], weights=weight[tied]) / everywhere) if everywhere > 0 else float("nan")
+
+
+def _average_precision(is_positive: NDArray[np.bool_], score: Floats, weight: Floats | None) -> float:
+    return (
+        float(average_precision_score(is_positive, score, sample_weight=weight)) if is_positive.any() else float("nan")
+    )
+
+
+def _negative_brier(is_positive: NDArray[np.bool_], score: Floats, weight: Floats | None) -> float:
+    return -float(np.average((score - is_positive) ** 2, weights=weight))
+
+
+_OF_SCORES = {"average_precision": _average_precision, "lift": lift, "neg_brier_score": _negative_brier}
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMetric:
+    """A scorer of one class, whatever its label, or of all classes.
+
+    Attributes
+    ----------
+    name : str
+    classes : ndarray
+        Labels of the target.
+    positive : label or None
+        The class; None: the mean of all classes (Brier score: the sum).
+    """
+
+    name: str
+    classes: Array
+    positive: object = None
+
+    def __call__(self, model: EstimatorLike, X: TableLike, y: Array, sample_weight: Floats | None = None) -> float:
+        """Return the score of a model that predicts the labels, or their codes."""
+        own = np.asarray(getattr(model, "classes_", self.classes))
+        labels = self.classes if np.isin(own, self.classes).all() else np.arange(len(self.classes))
+        places = range(len(labels)) if self.positive is None else [self.classes.tolist().index(self.positive)]
+        if self.name in _OF_LABELS:
+            score = _OF_LABELS[self.name]
+            chosen = [labels[k] for k in places]
+            predicted = model.predict(X)
+            return float(
+                score(y, predicted, labels=chosen, average="macro", zero_division=0.0, sample_weight=sample_weight)
+            )
+        columns = own.tolist()
+        scores = self._scores(model, X, columns)
+        of_class = _OF_SCORES[self.name]
+        values = [
+            of_class(y == labels[k], scores[:, columns.index(labels[k])], sample_weight)
+            for k in places
+            if labels[k] in columns
+        ]
+        if self.name == "neg_brier_score" and self.positive is None:
+            return float(np.sum(values))
+        return float(np.mean(values)) if values else float("nan")
+
+    @staticmethod
+    def _scores(model: EstimatorLike, X: TableLike, columns: list[Any]) -> Floats:
+        """Return the probability of each class, or its decision value for models without probabilities."""
+        if hasattr(model, "predict_proba"):
+            return np.asarray(model.predict_proba(X))
+        decision = np.asarray(model.decision_function(X))  # type: ignore[attr-defined]
+        return np.column_stack([-decision, decision]) if len(columns) == 2 and decision.ndim == 1 else decision
+
+
+def positive_class(classes: Array, codes: Rows, positive: object = None) -> tuple[Any, str]:
+    """Return the positive one of two classes, and why: the named one, 1 of 0 and 1 (or -1), or else the rarer one.
+
+    Raises
+    ------
+    ValueError
+        If the target has no such class.
+    """
+    labels = classes.tolist()
+    if positive is not None:
+        by_text = {str(label): label for label in labels}
+        found = positive if positive in labels else by_text.get(str(positive))
+        if found is None:
+            raise ValueError(
+                f"positive: the target has no class {positive!r}. {nearest_name(str(positive), list(by_text))}"
+            )
+        return found, "as requested"
+    if set(labels) in ({0, 1}, {-1, 1}):
+        return labels[1], "the larger label"
+    counts = np.bincount(codes, minlength=2)
+    k = int(counts[1] <= counts[0])
+    return labels[k], f"the rarer one, {counts[k] / counts.sum():.1%} of the rows"
 
 
 def is_loss(metric: str) -> bool:
@@ -134,6 +318,23 @@ class Scorers:
 
     metrics: dict[str, Scorer]
     classes: Array | None
+    note: str = ""  # on the positive class
+
+    @classmethod
+    def of(cls, scoring: Scoring, problem: Problem, positive: object = None) -> Self:
+        """Return the metrics of a target; None: the default ones. `positive` is the class of metrics such as f1."""
+        scoring = DEFAULT_METRICS[problem.task] if scoring is None else scoring
+        classes, label, why = problem.classes, None, ""
+        if classes is None or problem.codes is None:
+            if positive is not None:
+                raise ValueError("positive names a class, but the target is numeric. Leave it out.")
+        elif positive is not None or len(classes) == 2:
+            label, why = positive_class(classes, problem.codes, positive)
+        metrics = read_metrics(scoring, classes, label)
+        of_class = [shown_name(name) for name, one in metrics.items() if isinstance(one, ClassMetric)]
+        of_class = [name for name in of_class if name != "brier_score"]
+        note = f"Positive class of {', '.join(of_class)}: {str(label)!r}, {why}." if of_class and why else ""
+        return cls(metrics, classes, note)
 
     def check(self, y: Array, codes: Rows | None, target: str, defaults: Sequence[str]) -> None:
         """Raise an error for metrics that cannot score the target, by scoring a constant prediction."""
@@ -221,7 +422,10 @@ class Scorers:
 def _bounds(metric: str, scorer: Scorer) -> tuple[float, float]:
     """Return the lowest and the highest value of a scorer; infinite for functions of the caller."""
     function = getattr(scorer, "_score_func", None)
-    if metric not in get_scorer_names() or function is not getattr(get_scorer(metric), "_score_func", None):
+    is_own = isinstance(scorer, ClassMetric) or function is mean_pinball_loss
+    if not is_own and (
+        metric not in get_scorer_names() or function is not getattr(get_scorer(metric), "_score_func", None)
+    ):
         return -np.inf, np.inf
     return next((bounds for part, bounds in _BOUNDED_METRICS.items() if part in metric), (-np.inf, np.inf))
 

@@ -201,10 +201,11 @@ def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **opt
     from spinney.cli.fit import FitOptions, run_fit
 
     out, memory, as_json = (options.pop(name) for name in ("out", "memory", "as_json"))
+    scoring, positive = options.pop("scoring"), options.pop("positive")
     options["task"] = {"ranker": "ranking", "survival": "survival"}.get(kind, options["task"])
     options["date_parts"] = tuple(part.strip() for part in (options["date_parts"] or "").split(",") if part)
     source = _source(table, target, options, ("task", "drop", "date_parts", "weight", "offset", "group", "event"))
-    run_fit(source, FitOptions(kind, options, folds, seed, out, as_json, memory))
+    run_fit(source, FitOptions(kind, options, folds, seed, out, as_json, memory, scoring, positive))
 
 
 @command

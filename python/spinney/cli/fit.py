@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score, root_mean_squared_error
 
 from spinney import _engine
@@ -19,9 +20,11 @@ from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._ensemble.members import with_standard_scale
 from spinney._estimator.estimator import About, Estimator
+from spinney._estimator.held_out import Fold
 from spinney._evaluate.folds import draw_folds
 from spinney._evaluate.problem import BASELINE, Array, EstimatorLike, Problem, baseline_of
 from spinney._evaluate.runner import Budget, Candidate, EvaluationProgress, Runner
+from spinney._evaluate.scoring import DEFAULT_METRICS, Scorers, shown_name, shown_value
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of, public
 from spinney.cli.failures import command_errors, fail, warnings_in_one_line
 from spinney.cli.fit_table import (
@@ -76,6 +79,10 @@ class FitOptions:
         0: no cross-validation.
     memory : str or None
         Memory limit, such as "2GB".
+    scoring : list of str or None
+        Metrics of the cross-validation; None: those of the task.
+    positive : str or None
+        Positive class of metrics such as f1.
     """
 
     kind: str
@@ -85,6 +92,8 @@ class FitOptions:
     out: Path | None
     as_json: bool
     memory: str | None = None
+    scoring: list[str] | None = None
+    positive: str | None = None
 
     def estimator(self, task: str, **defaults: object) -> Any:
         """Return the unfitted model for a task; `defaults` are parameters that the options may override."""
@@ -120,7 +129,7 @@ def run_fit(source: Source, options: FitOptions) -> None:
         defaults |= _STOPPING
     with command_errors(), warnings_in_one_line():
         model = options.estimator(table.task, **defaults)
-        scores = cross_validate(model, table, options.n_folds, options.seed) if options.n_folds else {}
+        scores = cross_validate(model, table, options) if options.n_folds else {}
         if options.kind == "forest":
             model.set_params(oob_score=True)
         model.fit(table.X, table.y, table.weight, **table.fit_params)
@@ -210,33 +219,61 @@ METRICS: dict[str, dict[str, Metric]] = {
 }
 
 
-def cross_validate(model: EstimatorLike, table: FitTable, n_folds: int, seed: int) -> Scores:
+def cross_validate(model: EstimatorLike, table: FitTable, options: FitOptions) -> Scores:
     """Return the scores of a model and of the baseline on each fold."""
-    problem = _problem(table)
+    problem, n_folds = _problem(table), options.n_folds
     if n_folds > problem.n_rows:
         raise fail(f"{n_folds} folds need at least {n_folds} rows, but there are {problem.n_rows}. Pass fewer --folds.")
     if problem.groups is not None and (n_queries := len(np.unique(problem.groups))) < n_folds:
         raise fail(f"{n_folds} folds need as many queries, but --group has {n_queries}. Pass fewer --folds.")
-    folds = draw_folds(problem, n_folds, 1, np.random.RandomState(seed))[0]
+    folds = draw_folds(problem, n_folds, 1, np.random.RandomState(options.seed))[0]
     offset = {} if table.offset is None else {"offset": table.offset}
     runners = {
         "model": (Runner(problem, table.fit_params, offset), Candidate("model", model)),
         BASELINE: (Runner(problem), Candidate(BASELINE, baseline_of(table.task))),
     }
-    scores: Scores = {name: {side: [] for side in runners} for name in METRICS[table.task]}
-    weight = np.ones(problem.n_rows) if table.weight is None else table.weight
+    chosen = _chosen_metrics(problem, table, options)
+    scores: Scores = {}
     with EvaluationProgress(sys.stderr.isatty(), len(folds), Budget(None)) as progress:
         for fold in folds:
-            test = fold.held_out
-            queries = None if problem.groups is None else problem.groups[test]
             for side, (runner, candidate) in runners.items():
-                predictions = _as_scored(model, runner.run_labels(candidate, fold))
-                for name, metric in METRICS[table.task].items():
-                    known = float(weight[test].sum()) > 0
-                    value = metric(table.y[test], predictions, weight[test], queries) if known else float("nan")
-                    scores[name][side].append(value)
+                if chosen is None:
+                    of_fold = _usual_scores(runner, candidate, fold, table, model)
+                else:
+                    run = runner.run_scored(clone(candidate.estimator), candidate.name, fold, chosen, "raise")
+                    of_fold = {shown_name(name): shown_value(name, value) for name, value in run.scores.items()}
+                for name, value in of_fold.items():
+                    scores.setdefault(name, {side: [] for side in runners})[side].append(value)
             progress.step("fold")
     return scores
+
+
+def _chosen_metrics(problem: Problem, table: FitTable, options: FitOptions) -> Scorers | None:
+    """Return the metrics of --metric, and print the positive class; None without that option."""
+    if options.scoring is None:
+        if options.positive is not None:
+            raise fail("--positive requires --metric with a metric of one class, such as f1.")
+        return None
+    if table.task not in ("classification", "regression") or table.offset is not None:
+        raise fail(f"--metric does not support --model {options.kind} with this target or --offset. Leave it out.")
+    scorers = Scorers.of(options.scoring, problem, options.positive)
+    scorers.check(problem.y, problem.codes, "y", DEFAULT_METRICS[problem.task])
+    if scorers.note:
+        click.echo(scorers.note, err=True)
+    return scorers
+
+
+def _usual_scores(
+    runner: Runner, candidate: Candidate, fold: Fold, table: FitTable, model: EstimatorLike
+) -> dict[str, float]:
+    """Return the scores of a model on one fold by the usual metrics of the task."""
+    test, weight = fold.held_out, np.ones(table.n_rows) if table.weight is None else table.weight
+    queries = None if table.groups is None else table.groups[test]
+    predictions = _as_scored(model, runner.run_labels(candidate, fold))
+    if float(weight[test].sum()) <= 0:
+        return dict.fromkeys(METRICS[table.task], float("nan"))
+    of_task = METRICS[table.task].items()
+    return {name: metric(table.y[test], predictions, weight[test], queries) for name, metric in of_task}
 
 
 def _problem(table: FitTable) -> Problem:

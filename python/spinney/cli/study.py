@@ -222,6 +222,7 @@ def run_compare(source: Source, options: dict[str, Any], *, plot: Path | None, a
             "folds": comparison.n_folds,
             "training_rows": comparison.n_train,
             "test_rows": comparison.n_test,
+            "note": comparison.note,
             "models": comparison.to_frame(backend="polars").to_dicts(),
             "unfinished": comparison.unfinished,
             "curves": {name: scores.tolist() for name, scores in comparison.curves.items()},

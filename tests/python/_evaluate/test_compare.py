@@ -70,7 +70,7 @@ def test_holms_correction_knows_whether_the_reference_was_named():
     models = {"a": "tree", "b": "linear", "c": "forest"}
     best = spinney.compare(models, X, Y, repeats=1)
     named = spinney.compare(models, X, Y, repeats=1, reference=best.best_)
-    other = best.names[1]
+    other = best.names[-1]
     assert best.differences()[other].p_value == named.differences()[other].p_value
     assert best.differences()[other].p_holm > named.differences()[other].p_holm
     assert best.differences(best.best_)[other].p_holm == best.differences()[other].p_holm
@@ -186,8 +186,8 @@ def test_words_follow_the_target():
     labels = spinney.compare(["tree"], TABLE, CLASSES, cv=2)
     assert isinstance(labels.estimators["tree"], spinney.DecisionTreeClassifier)
     counts = np.arange(60) % 12
-    assert spinney.compare("tree", X, counts, cv=2).metrics[0] == "r2"
-    assert spinney.compare("tree", X, counts, cv=2, task="classification").metrics[0] == "accuracy"
+    assert spinney.compare("tree", X, counts, cv=2).metrics[0] == "neg_root_mean_squared_error"
+    assert spinney.compare("tree", X, counts, cv=2, task="classification").metrics[0] == "neg_log_loss"
     with pytest.raises(ValueError, match="is not a regressor like the others"):
         spinney.compare([Ridge(), DecisionTreeClassifier()], X, VALUES)
 
@@ -225,7 +225,9 @@ def test_learning_curves():
     found = spinney.compare(["tree", "linear"], TABLE, VALUES, cv=3, repeats=2, learning_curves=[0.5, 1.0])
     assert found.curve_rows.tolist() == [20, 40]
     assert found.curves["linear"].shape == (2, 3)
-    np.testing.assert_array_equal(found.curves["linear"][1], found.scores["r2"][found.names.index("linear")][:3])
+    np.testing.assert_array_equal(
+        found.curves["linear"][1], found.scores[found.metrics[0]][found.names.index("linear")][:3]
+    )
     ax = found.plot_curves()
     assert [line.get_label() for line in ax.get_lines()] == found.names
     with pytest.raises(ValueError, match="There are no learning curves"):

@@ -50,7 +50,12 @@ def _permuted(study: Findings, test: View) -> dict[str, Any] | None:
     if study.classes is not None and len(np.unique(y)) < len(study.classes):
         return None  # scores need every class
     measured = permutation_importance(
-        study.models[name], test.take(rows), y, scoring=study.metric, n_repeats=_REPEATS, random_state=0
+        study.models[name],
+        test.take(rows),
+        y,
+        scoring=study.scorers.metrics[study.metric],
+        n_repeats=_REPEATS,
+        random_state=0,
     )
     reach = float(t.ppf(0.975, _REPEATS - 1)) * measured.standard_error
     words = metric_words(study.metric)

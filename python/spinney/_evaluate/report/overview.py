@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import t
-from sklearn.metrics import get_scorer
 
 from spinney._data.display import elide, fixed, one_line, percent, plural, shortest
 from spinney._data.select import pick_table
@@ -238,7 +237,7 @@ def learning_section(study: Findings) -> dict[str, Any] | None:
     names = list(dict.fromkeys([*quick[:2], *(name for name in quick if study.models[name] is study.tree)]))[:3]
     if not names:
         return None
-    scorer = get_scorer(study.metric)
+    scorer = study.scorers.metrics[study.metric]
     return {
         "metric": metric_words(study.metric),
         "is_loss": is_loss(study.metric),

@@ -12,7 +12,7 @@ import numpy as np
 from spinney._data.display import Backend, align, elide, fixed, frame_of, html_table, one_line, plural
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.problem import Array, Rows
-from spinney._evaluate.scoring import TestScore, is_loss, shown_name, shown_value
+from spinney._evaluate.scoring import Scorers, TestScore, is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, finite_or_none, p_text, with_error
 from spinney._evaluate.study.columns import ColumnProfile
 from spinney._evaluate.study.prepare import feature_columns
@@ -63,7 +63,7 @@ class Findings:
     """The results of a study without its report; `Study` documents the attributes."""
 
     task: str
-    metrics: list[str]
+    scorers: Scorers
     target: str
     classes: Array | None
     columns: list[ColumnProfile]
@@ -87,6 +87,11 @@ class Findings:
     options: dict[str, Any] = field(default_factory=dict)
     source: str = ""
     command: str = ""
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the metrics; the first ranks the models."""
+        return list(self.scorers.metrics)
 
     @property
     def metric(self) -> str:

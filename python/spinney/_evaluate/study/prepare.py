@@ -33,6 +33,7 @@ class StudyOptions:
     group: str | None = None
     time: str | None = None
     scoring: Scoring = None
+    positive: object = None
     task: str = "auto"
     minutes: float = 2.0
     peers: bool = False

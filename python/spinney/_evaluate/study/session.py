@@ -14,7 +14,7 @@ from spinney._estimator.parallel import is_distributed, run_distributed
 from spinney._evaluate import runner
 from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, n_folds_of
 from spinney._evaluate.problem import BASELINE, baseline_of, read_models
-from spinney._evaluate.scoring import Scorers, describe_error, read_metrics
+from spinney._evaluate.scoring import DEFAULT_METRICS, Scorers, describe_error
 from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import MOST_STACK_ROWS, HeldOut, stacked
 from spinney._evaluate.study.plan import (
@@ -32,11 +32,6 @@ from spinney._evaluate.study.plan import (
 from spinney._evaluate.study.prepare import Prepared, StudyOptions
 from spinney._evaluate.study.schedule import Action, Job, Schedule
 
-_METRICS = {
-    "binary": ["neg_log_loss", "roc_auc", "accuracy"],
-    "multiclass": ["neg_log_loss", "accuracy"],
-    "regression": ["neg_root_mean_squared_error", "r2"],
-}
 _FEWEST_FOLDS = 2  # run even without time left
 _ROWS_TO_TIME = 5000  # of the first fit to a table with twice as many rows, or more
 _CLOSING = 4e-6  # seconds per row, class, model and fold of the stack, scores and intervals
@@ -69,9 +64,9 @@ class Session:
         self.whole, self.options, self.notes = data, options, list(data.notes)
         self.seed = int(random.randint(LARGEST_SEED))
         self.budget = runner.Budget(60.0 * options.minutes, start)
-        usual = _METRICS[data.task]
-        self.scorers = Scorers(read_metrics(usual if options.scoring is None else options.scoring), data.classes)
-        self.scorers.check(data.y, data.codes, data.target, usual)
+        self.scorers = Scorers.of(options.scoring, data, options.positive)
+        self.scorers.check(data.y, data.codes, data.target, DEFAULT_METRICS[data.task])
+        self.notes += [self.scorers.note] * bool(self.scorers.note)
         self.metrics = list(self.scorers.metrics)
         self.n_folds = n_folds_of(options.cv, data)
         columns = Columns.read(data.X)

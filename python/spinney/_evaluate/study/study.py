@@ -45,6 +45,7 @@ def study(
     group: str | None = None,
     time: str | None = None,
     scoring: Scoring = None,
+    positive: object = None,
     task: str = "auto",
     minutes: float = 2.0,
     peers: bool = False,
@@ -81,8 +82,12 @@ def study(
     time : str, optional
         Column of times: held-out rows are later than training rows.
     scoring : str, callable, list or dict of these, optional
-        Scikit-learn scorers; the first ranks the models. None: log loss and accuracy (and ROC AUC for two classes), or
-        root mean squared error and R².
+        Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without "neg_", and
+        short ones: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
+        accuracy (and ROC AUC for two classes), or root mean squared error and R².
+    positive : label, optional
+        Class of f1, precision, recall, average precision and lift. None: of two classes 1, or else the rarer one; of
+        more the mean of all.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto": classification for strings, booleans and categories, and for integers (1.0 too) with at most ten
         distinct values, each of which occurs twice on average; else regression. `compare`, ``spinney fit`` and
@@ -206,7 +211,7 @@ class FinalFits:
         whole, train, test = session.whole, session.train, session.test
         return Study(
             task=whole.task,
-            metrics=session.metrics,
+            scorers=session.scorers,
             target=whole.target,
             classes=whole.classes,
             columns=whole.columns,

@@ -252,8 +252,9 @@ class _Effect:
 
     def h(self, interaction: float, total: Floats) -> float:
         """Return H: the root of an interaction relative to a total effect; 0 if it is only rounding error."""
-        is_relevant = interaction > 1e-24 * self._mean_square(self.prediction)
-        return float(np.sqrt(interaction / self._mean_square(total))) if is_relevant else 0.0
+        size = self._mean_square(total)
+        is_relevant = size > 0 and interaction > 1e-24 * self._mean_square(self.prediction)
+        return float(np.sqrt(interaction / size)) if is_relevant else 0.0
 
     def _mean_square(self, values: Floats) -> float:
         return float((self.fraction[:, np.newaxis] * values**2).sum())
