@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import spinney
 from spinney._data.select import pick_table
-from spinney._evaluate.scoring import TestScore
+from spinney._evaluate.scoring import Scorers, TestScore, read_metrics
 from spinney._evaluate.statistics import paired_differences
 from spinney._evaluate.study.columns import ColumnProfile
 from spinney._evaluate.study.findings import Entry
@@ -54,7 +54,7 @@ def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, n_trees: int = 30
     fitted.pop("baseline")
     return Study(
         task=task,
-        metrics=_METRICS[task],
+        scorers=Scorers(read_metrics(_METRICS[task]), None if is_regression else np.unique(y)),
         target=target,
         classes=None if is_regression else np.unique(y),
         columns=_profiles(table),

@@ -455,8 +455,8 @@ def test_learning_curves_pass_errors_of_a_metric_on(studies, few_fits, monkeypat
     def broken(model, X, y):
         raise ValueError("the metric is broken")
 
-    monkeypatch.setattr("spinney._evaluate.report.overview.get_scorer", lambda name: broken)
     for name in ("binary", "regression"):
+        monkeypatch.setitem(studies[name].scorers.metrics, studies[name].metric, broken)
         with pytest.raises(ValueError, match="the metric is broken"):
             learning_section(studies[name])
 
