@@ -100,6 +100,21 @@ def test_the_pace_is_learned_by_family():
     assert found.now <= 1.05 * found.seconds
 
 
+def test_a_small_table_is_timed_too_where_the_estimate_is_far_too_long():
+    """The estimate of a linear model with many categories is a hundred times its time."""
+    schedule = Schedule(jobs_of(800), N_FOLDS, 60.0)
+    for job in schedule.jobs:
+        if job.name == "linear":
+            job.work = lambda rows: 0.1 * (rows + 1000)
+        else:
+            job.rows = 800
+    action = schedule.next(50.0)
+    assert (action.job.name, action.is_probe) == ("linear", True)
+    assert action.rows < 800
+    schedule.learn(action.job, action.rows, 0.01)
+    assert schedule.next(49.0).rows == 800
+
+
 @pytest.mark.parametrize("factor", [0.3, 3.0])
 def test_a_pace_that_changes_midway_is_noticed(factor):
     found = Machine(200_000, 120, lambda name, now: 1.0 if now < 30 else factor)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 REFIT = 1.4  # time of a fit to all training rows, relative to a fold
 REFIT_ALL = 1.8  # time of a fit to all rows, including the test set, relative to a fold
 PROBE_ROWS = 2000  # of a fit that is only timed
+_FEWEST_PROBED = 250
+_PROBE_SHARE = 0.1  # of the time left for a fit that is only timed
 FEWEST_ROWS = 500  # that a model is fitted to, if a fold has more
 _SHARE = 0.6  # of the time left for one model while others wait
 _LAST_SHARE = 0.95  # for a model that does not get all rows
@@ -141,14 +143,21 @@ class Schedule:
         for job in waiting:
             if not job.rows and self.cost(job, job.n_rows) <= _SHARE * available:
                 return Action(job, job.n_rows)
-            if not job.timed[0] and job.n_rows > PROBE_ROWS and self.expected(job, PROBE_ROWS) <= available:
-                return Action(job, PROBE_ROWS, is_probe=True)
+            if not job.timed[0] and available > 0:
+                return Action(job, self._probe_rows(job, available), is_probe=True)
             if job.leads and not job.rows and (rows := self._affordable(job, available)):
                 return Action(job, rows)
         for job in waiting:
             if rows := self._affordable(job, available):
                 return Action(job, rows)
         return None
+
+    def _probe_rows(self, job: Job, available: float) -> int:
+        """Return the rows of a fit that is only timed: fewer if the estimate, which may be wrong, is long."""
+        rows = min(PROBE_ROWS, job.n_rows)
+        while rows >= 2 * _FEWEST_PROBED and self.expected(job, rows) > _PROBE_SHARE * available:
+            rows //= 2
+        return rows
 
     def _affordable(self, job: Job, available: float) -> int:
         """Return the rows that there is time for, all or a sample; 0: too few, or not many more than before."""
