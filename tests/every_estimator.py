@@ -67,7 +67,7 @@ _FORESTS = {
 _NEIGHBOURS = {
     "neighbours": {},
     "neighbours by folds": {"n_neighbors": "cv", "k_values": [1, 4, 9], "cv": 3, "weights": "tricube"},
-    "neighbours by terms": {"metric": "euclidean", "weights": "distance", "ties": "all", "algorithm": "tree"},
+    "neighbours by terms": {"metric": "euclidean", "weights": "distance", "ties": "all", "algorithm": "kd_tree"},
     "neighbours by covariance": {"metric": "mahalanobis", "n_neighbors": 2},
     "neighbours by angle": {"metric": "cosine", "scale": "range"},
 }

@@ -140,9 +140,9 @@ def compare(
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> comparison = spinney.compare(["tree", "linear"], X, y, repeats=1)
+    >>> comparison = spinney.compare(["adaboost", "linear"], X, y, repeats=1)
     >>> comparison.names
-    ['linear', 'tree', 'baseline']
+    ['linear', 'adaboost', 'baseline']
     >>> bool(comparison.differences()["baseline"].p_holm < 0.001)
     True
     """

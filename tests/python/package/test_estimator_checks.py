@@ -47,7 +47,7 @@ def check_all(estimator):
         spinney.FunctionalBoostingRegressor(n_estimators=20, learning_rate=0.5),
         spinney.SVC(),
         spinney.SVR(),
-        spinney.NuSVC(nu=0.15),
+        spinney.NuSVC(nu=0.18),  # feasible for all tables of the checks; below, one of them has no unique solution
         spinney.NuSVR(),
         spinney.KNeighborsClassifier(),
         spinney.KNeighborsRegressor(),
