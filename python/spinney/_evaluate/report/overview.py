@@ -38,7 +38,7 @@ def leaderboard_section(study: Findings) -> dict[str, Any]:
     """Return the leaderboard."""
     return {
         "note": (
-            f"Scores of {plural(len(study.folds), 'fold')} of {plural(len(study.y_train), 'training row')}, the same "
+            f"Scores on {plural(len(study.y_train), 'training row')} in {study.folds_words()}, the same "
             "for all models. Intervals account for the overlap of the training sets. Differences are "
             "paired by fold; p-values are corrected for all pairs of models (Holm). The test rows were not used to "
             f"choose a model.{_why_chosen(study)}"
@@ -299,7 +299,7 @@ def reproduce_section(study: Findings, absent: list[str]) -> dict[str, Any]:
         "calibration": one_line(study.calibration),
         "seconds": study.seconds,
         "versions": study.versions,
-        "n_folds": len(study.folds),
+        "folds": study.folds_words(),
         "command": study.command,
         "code": f"import spinney\n\n{code}\nstudy.save('best.model')\nstudy.report('report.html')",
     }

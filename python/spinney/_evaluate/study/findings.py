@@ -83,6 +83,7 @@ class Findings:
     tree: Any
     n_rows: int
     seconds: float
+    n_repeats: int = 1
     versions: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     source: str = ""
@@ -167,9 +168,14 @@ class Findings:
         used = sum(column.is_used for column in self.columns)
         return (
             f"Predicting {self.target} ({task}) from {plural(used, 'column')}; "
-            f"{plural(len(self.y_train), 'training row')} in {plural(len(self.folds), 'fold')}, "
+            f"{plural(len(self.y_train), 'training row')} in {self.folds_words()}, "
             f"{plural(len(self.y_test), 'test row')}; {self.seconds:.0f} s"
         )
+
+    def folds_words(self) -> str:
+        """Return the number of folds, and of repeats if there are several, as text."""
+        n_folds = plural(len(self.folds) // self.n_repeats, "fold")
+        return n_folds if self.n_repeats == 1 else f"{n_folds}, {self.n_repeats} repeats"
 
     def board(self) -> list[str]:
         """Return the leaderboard as lines of text.

@@ -54,6 +54,8 @@ class Study(Findings):
         Rows with a target in the table.
     seconds : float
         Time it took.
+    n_repeats : int
+        Repeats of the folds.
     versions : dict of str to str
         Of the libraries.
     options : dict of str to value

@@ -231,6 +231,7 @@ class FinalFits:
             tree=tree,
             n_rows=whole.n_rows,
             seconds=session.budget.elapsed,
+            n_repeats=self.n_repeats,
             versions=_versions(session.options.peers),
         )
 

@@ -139,6 +139,6 @@ function range_table(entries) {
 // ---- reproducibility ---------------------------------------------------------------------------------------------------------
 drawers.reproduce = (section) => [
   el("div", { class: "grid" }, card("Notes", null, el("ul", { class: "notes" }, section.notes.map((note) => el("li", {}, note)))),
-    card("Reproduce this study", `It took ${seconds(section.seconds)}, with ${plural(section.n_folds, "fold")}. The same call gives the same result.`, el("pre", { tabindex: 0 }, section.command ? `$ ${section.command}\n\n` : "", section.code),
+    card("Reproduce this study", `It took ${seconds(section.seconds)}, with ${section.folds}. The same call gives the same result.`, el("pre", { tabindex: 0 }, section.command ? `$ ${section.command}\n\n` : "", section.code),
       el("p", { class: "note", style: { margin: "12px 0 0" } }, Object.entries(section.versions).map(([name, version]) => `${name} ${version}`).join(" · ")))),
 ];
