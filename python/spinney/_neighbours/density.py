@@ -179,7 +179,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         check_is_fitted(self)
         model = self.histogram_
         low = model.grid.origin + model.places.cells * model.grid.edge
-        return {"low": low, "high": low + model.grid.edge, "share": model.fraction, "density": model.density}
+        return {"low": low, "high": low + model.grid.edge, "fraction": model.fraction, "density": model.density}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot the density of one column as bars, or of two columns as a heat map.

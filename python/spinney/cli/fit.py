@@ -25,6 +25,7 @@ from spinney._evaluate.folds import draw_folds
 from spinney._evaluate.problem import BASELINE, Array, EstimatorLike, Problem, baseline_of
 from spinney._evaluate.runner import Budget, Candidate, EvaluationProgress, Runner
 from spinney._evaluate.scoring import DEFAULT_METRICS, Scorers, shown_name, shown_value
+from spinney._evaluate.statistics import corrected_error
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of, public
 from spinney.cli.failures import command_errors, fail, warnings_in_one_line
 from spinney.cli.fit_table import (
@@ -316,7 +317,7 @@ def summary(
         "folds": n_folds,
         "baseline": _BASELINES.get(table.task, "random order"),
         "scores": {
-            name: {about.noun: _mean_and_sd(by_side["model"]), "baseline": _mean_and_sd(by_side["baseline"])}
+            name: {about.noun: _mean_and_error(by_side["model"]), "baseline": _mean_and_error(by_side["baseline"])}
             for name, by_side in scores.items()
         },
         **about.size,
@@ -325,8 +326,9 @@ def summary(
     }
 
 
-def _mean_and_sd(values: list[float]) -> dict[str, float]:
-    return {"mean": float(np.mean(values)), "sd": float(np.std(values, ddof=1))}
+def _mean_and_error(values: list[float]) -> dict[str, float]:
+    """Return the mean over the folds and its standard error, corrected for overlapping training sets."""
+    return {"mean": float(np.mean(values)), "error": corrected_error(np.array(values), 1 / max(1, len(values) - 1))}
 
 
 def print_summary(result: dict[str, Any], why: str, about: About) -> None:
@@ -341,8 +343,8 @@ def print_summary(result: dict[str, Any], why: str, about: About) -> None:
     }
     lines = list(rows.items())
     for name, score in result["scores"].items():
-        lines.append((f"{name}, {result['folds']} folds", _with_sd(name, **score[about.noun])))
-        lines.append((f"  {result['baseline']}", _with_sd(name, **score["baseline"])))
+        lines.append((f"{name}, {result['folds']} folds", _with_error(name, **score[about.noun])))
+        lines.append((f"  {result['baseline']}", _with_error(name, **score["baseline"])))
     lines += about.lines.items()
     ranked = [f"{name} {importance:.2f}" for name, importance in result["importances"].items() if importance > 0]
     if ranked:
@@ -352,7 +354,7 @@ def print_summary(result: dict[str, Any], why: str, about: About) -> None:
     print_lines(table_of(["", ""], lines))
 
 
-def _with_sd(metric: str, mean: float, sd: float) -> str:
-    if not np.isfinite([mean, sd]).all():
+def _with_error(metric: str, mean: float, error: float) -> str:
+    if not np.isfinite([mean, error]).all():
         return "–"
-    return f"{mean:.1%} ± {sd:.1%}" if metric == "accuracy" else f"{mean:.4g} ± {sd:.2g}"
+    return f"{mean:.1%} ± {error:.1%}" if metric == "accuracy" else f"{mean:.4g} ± {error:.2g}"

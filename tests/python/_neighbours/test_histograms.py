@@ -165,7 +165,7 @@ def test_the_risk_is_the_leave_one_out_estimate(seed):
         square = ((counts / n / width) ** 2 * width).sum()
         left_out = np.mean((counts[place] - 1) / (n - 1) / width)
         assert risk == pytest.approx(square - 2 * left_out, abs=1e-9 / width)
-        assert len(one.bins_["share"]) == (counts > 0).sum()
+        assert len(one.bins_["fraction"]) == (counts > 0).sum()
     assert model.bin_width_[0] == pytest.approx(
         np.ptp(x) / model.cv_results_["bin_count"][model.cv_results_["risk"].argmin()]
     )
@@ -203,7 +203,7 @@ def test_densities_are_saved_and_plotted_and_refuse_categories():
     assert again.fingerprint() == pickle.loads(pickle.dumps(model)).fingerprint() == model.fingerprint()
     with pytest.raises(spinney.ModelFileError, match="does not predict a target"):
         spinney.load_predictor(io.BytesIO(file.getvalue()))
-    assert len(model.plot().patches) == len(model.bins_["share"])
+    assert len(model.plot().patches) == len(model.bins_["fraction"])
     assert len(spinney.HistogramDensity(1.0).fit(X[["a"]]).plot().patches) > 3
     for table, words in (
         (pd.DataFrame({"a": ["x", "y"]}), "'a' has categories"),

@@ -211,6 +211,20 @@ def test_a_class_of_one_row_is_no_warning(tmp_path):
     assert run("fit", tmp_path / "t.csv", "--target", "y").stderr == ""
 
 
+def test_a_target_of_distinct_labels_is_refused(tmp_path):
+    pl.DataFrame({"x": range(9), "y": list("abcdefghi")}).write_csv(tmp_path / "t.csv")
+    assert "Every label of the target 'y' occurs once" in run("fit", tmp_path / "t.csv", "--target", "y", code=1).stderr
+
+
+def test_scores_of_folds_have_a_corrected_standard_error(tmp_path):
+    random = np.random.default_rng(0)
+    x = random.normal(size=60)
+    pl.DataFrame({"x": x, "y": x + random.normal(size=60)}).write_csv(tmp_path / "t.csv")
+    found = json.loads(run("fit", tmp_path / "t.csv", "--target", "y", "--json").stdout)["scores"]
+    assert all(set(score) == {"mean", "error"} for by_side in found.values() for score in by_side.values())
+    assert 0 < found["RMSE"]["baseline"]["error"] < found["RMSE"]["baseline"]["mean"] / 4
+
+
 def test_a_warning_is_one_line_however_many_folds_give_it(folder, monkeypatch):
     fit = spinney.DecisionTreeClassifier.fit
 
