@@ -24,7 +24,8 @@ _LIMIT = 3  # columns named
 _SPACES = r" \x{a0}\x{202f}"
 _THOUSANDS = {".": f"[,'{_SPACES}]", ",": f"[.'{_SPACES}]"}  # by decimal sign
 _NUMBER = {
-    decimal: rf"^[+-]?(?:\d{{1,3}}(?:{_THOUSANDS[decimal]}\d{{3}})+|\d+|)(?:[{decimal}]\d+)?$" for decimal in DECIMALS
+    decimal: rf"^[+-]?(?:[1-9]\d{{0,2}}(?:{_THOUSANDS[decimal]}\d{{3}})+|\d+|)(?:[{decimal}]\d+)?$"
+    for decimal in DECIMALS
 }
 _GROUPS_ONLY = r"^[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d{1,3})$"  # 1.234, if the point may separate thousands
 _LEADING_ZERO = r"^[+-]?0\d{2,}$"

@@ -353,8 +353,8 @@ def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
     Returns
     -------
     ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Two classes: positive for the second. More: one score per class; linear machines separate each class from all
-        others.
+        Two classes: positive for the second. More: one score per class, the largest for the predicted class;
+        LinearSVC and Perceptron fit one class against all others.
     """
     scores = estimator._scores(X)
     return scores[:, 0] if scores.shape[1] == 1 else scores

@@ -145,7 +145,7 @@ def _has_one_output(model: TableEstimator) -> bool:
 
 @lazy_for_collections(_has_one_output)
 def predict_proba(self: TableEstimator, X: TableLike) -> Floats:
-    """Predict the class probabilities of each row: those of its leaf, or their mean over the trees.
+    """Predict the class probabilities of each row: those of its leaf (forests: the mean over trees).
 
     Parameters
     ----------

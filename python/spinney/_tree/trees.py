@@ -16,7 +16,7 @@ from spinney._tree.tree_estimator import BaseTree
 
 @estimator
 class DecisionTreeClassifier(ClassifierMixin, BaseTree):
-    """A decision tree for classes.
+    """A decision tree classifier.
 
     See Also
     --------

@@ -102,8 +102,8 @@ def decide(target: pl.Series, task: str) -> tuple[str, str, Array]:
         read = read_target(target, "regression" if is_special else task, target.name)
     if read.task == "classification" and len(np.unique(read.values)) == len(read.values) > 1:
         raise fail(
-            f"Every label of the target '{target.name}' occurs once, so that none can be learned. Name another column; if "
-            "it holds numbers as text, correct the values that are no numbers."
+            f"Every label of the target '{target.name}' occurs once, so that none can be learned. Name another "
+            "column; if it holds numbers as text, correct the values that are no numbers."
         )
     return (task if is_special else read.task), ("as requested" if task != "auto" else read.why), read.is_known
 

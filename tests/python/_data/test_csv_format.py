@@ -78,6 +78,7 @@ def test_encodings_are_detected(tmp_path, encoding, expected_note):
         (["1,234", "2,345"], [1.234, 2.345], "decimal commas in 'a'; 1,234 in 'a' read as 1.234 (else pass --d"),
         (["1,2,3", "4,5,6"], ["1,2,3", "4,5,6"], ""),
         (["1.5", "1,5"], ["1.5", "1,5"], ""),
+        (["0.100", "0,5"], ["0.100", "0,5"], ""),
     ],
 )
 def test_decimal_signs_and_thousands(tmp_path, cells, numbers, expected_note):

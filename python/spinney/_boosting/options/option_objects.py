@@ -169,7 +169,7 @@ class Dart(Options):
 
 @dataclass(frozen=True, repr=False)
 class FeatureSampling(Options):
-    """Columns drawn for trees and levels, besides `max_features` for nodes: the value of `feature_sampling`.
+    """Columns drawn for trees and levels, before `max_features` draws for nodes: the value of `feature_sampling`.
 
     A number means `per_tree` alone: ``feature_sampling=0.5``.
 
@@ -178,7 +178,7 @@ class FeatureSampling(Options):
     per_tree : float, default=1.0
         Fraction of the columns drawn for each tree.
     per_level : float, default=1.0
-        Fraction of the columns drawn for each level of a tree.
+        Fraction of the tree's columns drawn for each of its levels; `max_features` then draws from these.
     weights : array-like of numbers or dict by column name, optional
         Relative probability that a column is drawn for a tree, a level or a node; 0: never. Columns that a dict leaves
         out have weight 1.

@@ -39,15 +39,17 @@ class NearestRows(ShownAsTable):
     rows : ndarray of shape (n,)
         Positions in the table.
     likeness : ndarray of shape (n,)
-        Fraction of the trees in which the rows reach the same leaf; without trees, 1 minus the distance.
+        Similarity to the row: the fraction of the trees in which both reach the same leaf (the proximity); without
+        trees, 1 minus the distance.
     distance : ndarray of shape (n,)
         Mean distance of the values over the columns: numbers relative to the range between the 5% and 95% quantiles,
         at most 1; categories 0 if equal, else 1.
     target : ndarray of shape (n,), or None
         Their target, if `y` was passed.
     method : {"leaves", "distance"}
-        Definition of the likeness.
+        Definition of the similarity.
     columns : list of str
+        Column names.
     values, row_values : ndarray of shape (n, n_columns) and (n_columns,)
         The rows as numbers: dates as seconds since 1970, categories as codes.
 
