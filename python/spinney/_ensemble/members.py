@@ -298,7 +298,7 @@ def read_members(members: Any, what: str = "estimators") -> list[tuple[str, Any]
     """
     retained = [(name, member) for name, member in name_members(members, what) if not is_dropped(member)]
     if not retained:
-        raise ValueError(f"{what} has no estimator left. Give at least one.")
+        raise ValueError(f"{what} has no estimator left. Pass at least one.")
     return retained
 
 

@@ -85,7 +85,7 @@ def advise_parameter(name: str, known: Collection[str]) -> str | None:
     if name in other_names().advice and other_names().advice[name][0] in known:
         return other_names().advice[name][1]
     ours = _first_known(other_names().parameters.get(name, ()), known)
-    return None if ours is None else f"Here it is {_quoted(ours)}."
+    return None if ours is None else f"In spinney it is called {_quoted(ours)}."
 
 
 def advise_argument(name: str, arguments: Collection[str], parameters: Collection[str], estimator: str) -> str | None:
@@ -97,7 +97,7 @@ def advise_argument(name: str, arguments: Collection[str], parameters: Collectio
         return "It needs no held-out rows: oob_score=True scores the out-of-bag predictions."
     ours = argument_called(name, arguments)
     if ours is not None:
-        return f"Here it is '{ours}'."
+        return f"In spinney it is called '{ours}'."
     if name in other_names().advice and other_names().advice[name][0] in parameters:
         return f"Parameters go to the estimator. {other_names().advice[name][1]}"
     parameter = _first_known((name, *other_names().parameters.get(name, ())), parameters)
@@ -154,7 +154,7 @@ def advise_option(name: str, options: Collection[str]) -> str | None:
     candidates = (name, *table.parameters.get(name, ()), *table.arguments.get(name, ()))
     for candidate in candidates:
         if (option := _option_of(candidate, options)) is not None:
-            return f"Here it is '{option}'."
+            return f"In spinney it is called '{option}'."
     if name not in table.ours and name in table.advice:
         return _in_options(table.advice[name][1], options)
     if len(candidates) == 1 and name not in table.ours:

@@ -121,7 +121,7 @@ def with_error(value: float, error: float) -> str:
     if math.isnan(value):
         return "–"
     if math.isnan(error) or error <= 1e-9 * abs(value):
-        return f"{value:.4g}"
+        return f"{value + 0.0:.4g}"  # not -0
     decimals = min(8, max(0, 1 - math.floor(math.log10(error))))
     return f"{fixed(value, decimals)} ± {fixed(error, decimals)}"
 

@@ -82,7 +82,7 @@ def demo(**options: Any) -> None:
     some missing values. No encoding or imputation is needed.
 
     \b
-    Printed are
+    The command prints
       the shape of the table and the class counts;
       the leaderboard: cross-validated scores of each model and of a
       baseline that ignores the columns;
@@ -104,7 +104,7 @@ def study(table: Path, target: str | None, out: Path | None, as_json: bool, **op
     r"""Fit several models to TABLE, compare them, save the best and write a report.
 
     TABLE is a CSV, Parquet, Arrow or Excel file, or - for standard input. Numbers, text, dates and missing values are
-    used as they are. A fifth of the rows is held out as test set. On the others a pruned tree, gradient boosting,
+    used as they are. A fifth of the rows is held out as a test set. On the others a pruned tree, gradient boosting,
     forests, a linear model, AdaBoost, k-NN, an SVM and a stack of them are cross-validated on the same folds, and
     compared with a baseline. Identifier columns and target leaks are excluded and reported; --keep includes them.
 

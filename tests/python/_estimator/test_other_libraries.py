@@ -62,8 +62,8 @@ ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name)
         ("GradientBoostingRegressor", "subsample_freq", "Rows are drawn anew for every round"),
         ("GradientBoostingRegressor", "forcedsplits_filename", "growth=spinney.Growth(forced_splits=...)"),
         ("GradientBoostingRegressor", "feature_weights", "feature_sampling=spinney.FeatureSampling(weights=...)"),
-        ("GradientBoostingSurvival", "aft_loss_distribution", "Here it is 'distribution'"),
-        ("GradientBoostingSurvival", "aft_loss_distribution_scale", "Here it is 'scale'"),
+        ("GradientBoostingSurvival", "aft_loss_distribution", "In spinney it is called 'distribution'"),
+        ("GradientBoostingSurvival", "aft_loss_distribution_scale", "In spinney it is called 'scale'"),
         ("GradientBoostingRanker", "lambdarank_truncation_level", "truncation"),
         ("GradientBoostingRanker", "label_gain", "gains"),
         ("GradientBoostingRanker", "eval_at", "ndcg@5"),
@@ -92,13 +92,13 @@ def test_a_parameter_by_anothers_name(name, word, ours):
 @pytest.mark.parametrize(
     ("word", "advice"),
     [
-        ("--num-leaves", "Here it is '--max-leaf-nodes'."),
-        ("--max-iter", "Here it is '--trees'."),
-        ("--n-estimators", "Here it is '--trees'."),
-        ("--num.trees", "Here it is '--trees'."),
-        ("--random-state", "Here it is '--seed'."),
-        ("--case-weights", "Here it is '--weight'."),
-        ("--qid", "Here it is '--group'."),
+        ("--num-leaves", "In spinney it is called '--max-leaf-nodes'."),
+        ("--max-iter", "In spinney it is called '--trees'."),
+        ("--n-estimators", "In spinney it is called '--trees'."),
+        ("--num.trees", "In spinney it is called '--trees'."),
+        ("--random-state", "In spinney it is called '--seed'."),
+        ("--case-weights", "In spinney it is called '--weight'."),
+        ("--qid", "In spinney it is called '--group'."),
         ("--reg-lambda", "It is a parameter in Python, 'l2_regularization', and no option here."),
         ("--alpha", "It is '--quantile' with --loss quantile, and '--ccp-alpha' of trees."),
         ("--n-jobs", "A command uses all available processors. Leave it out."),
@@ -209,15 +209,17 @@ def test_every_hint_names_what_is_there(name):
     for word in other_names().parameters.keys() - known - set(kind._other_names):
         with pytest.raises(TypeError) as error:
             kind(**{word: 1})
-        for quoted in re.findall(r"Here it is '(\w+)'", str(error.value)):
+        for quoted in re.findall(r"In spinney it is called '(\w+)'", str(error.value)):
             assert quoted in known, str(error.value)
-        for parameter, options, option in re.findall(r"Here it is (\w+)=spinney\.(\w+)\((\w+)=", str(error.value)):
+        for parameter, options, option in re.findall(
+            r"In spinney it is called (\w+)=spinney\.(\w+)\((\w+)=", str(error.value)
+        ):
             assert parameter in known, str(error.value)
             assert option in inspect.signature(getattr(spinney, options)).parameters, str(error.value)
     for word in other_names().arguments.keys() - arguments:
         with pytest.raises(TypeError) as error:
             kind.fit(object.__new__(kind), [[1.0], [2.0]], **{word: 1})
-        for quoted in re.findall(r"Here it is '(\w+)'", str(error.value)):
+        for quoted in re.findall(r"In spinney it is called '(\w+)'", str(error.value)):
             assert quoted in arguments, str(error.value)
 
 

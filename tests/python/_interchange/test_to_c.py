@@ -142,7 +142,7 @@ def test_refusals_say_what_to_do():
         spinney.to_c(spinney.BaggingRegressor(n_estimators=2).fit(np.eye(4), np.arange(4)))
     with pytest.raises(TypeError, match="median"):
         spinney.to_c(spinney.AdaBoostRegressor(n_estimators=2).fit(np.eye(8), np.arange(8)))
-    with pytest.raises(TypeError, match="not made of trees that predict"):
+    with pytest.raises(TypeError, match="its predictions are not those of trees"):
         spinney.to_c(spinney.RandomTreesEmbedding(n_estimators=2).fit(np.eye(8)))
     first = spinney.DecisionTreeRegressor(max_depth=1)
     started = spinney.GradientBoostingRegressor(n_estimators=2, init=first).fit(np.eye(8), np.arange(8))

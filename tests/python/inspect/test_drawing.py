@@ -565,7 +565,7 @@ def test_column_names_are_those_of_combined_columns():
         ({"feature_names": ["a"]}, ValueError, "feature_names must contain 4 elements, got 1"),
         ({"class_names": ["a"]}, ValueError, "class_names must contain 3 elements"),
         ({"filled": True}, TypeError, "has no argument 'filled'. Boxes are always coloured"),
-        ({"precision": 2}, TypeError, "Here it is 'decimals'"),
+        ({"precision": 2}, TypeError, "In spinney it is called 'decimals'"),
     ],
 )
 def test_wrong_names_and_missing_arguments_are_explained(given, error, message):

@@ -59,10 +59,10 @@ def study(
 ) -> Study:
     """Fit several models to a table, compare them by cross-validation, and return the best.
 
-    A fifth of the rows is held out as test set. On the others boosting, a pruned tree, a forest, extra-trees, a linear
-    model, AdaBoost, k-NN, an SVM, boosting with symmetric trees (and, for a nonnegative target, with a log link) and a
-    stack of them are compared by cross-validation on the same folds, as time allows. All are then evaluated on the test
-    set, and the best by cross-validation is fitted to all rows. `notes` list the decisions and their reasons.
+    A fifth of the rows is held out as a test set. On the others boosting, a pruned tree, a forest, extra-trees, a
+    linear model, AdaBoost, k-NN, an SVM, boosting with symmetric trees (and, for a nonnegative target, with a log link)
+    and a stack of them are compared by cross-validation on the same folds, as time allows. All are then evaluated on
+    the test set, and the best by cross-validation is fitted to all rows. `notes` list the decisions and their reasons.
 
     Identifiers, constant columns and columns that leak the target are excluded; date parts are derived; duplicate rows
     stay in the same fold. Settings follow from the size of the table and from `minutes`, so that results are

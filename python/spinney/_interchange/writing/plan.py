@@ -293,10 +293,10 @@ def _fitted_of(model: object, format: str) -> Any:
             _check_scores(fitted, type(model).__name__, format)
         return fitted
     is_median = hasattr(model, "predict") and fitted.trees()
-    reason = "predicts a median of its trees" if is_median else "is not made of trees that predict"
+    reason = "it predicts a median of its trees" if is_median else "its predictions are not those of trees"
     raise TypeError(
-        f"{type(model).__name__} {reason}, which {format} cannot hold. Export a tree, a forest, gradient boosting or "
-        "an isolation forest, or store this model with save."
+        f"{type(model).__name__} cannot be exported to {format}: {reason}. Export a tree, a forest, boosting or an "
+        "isolation forest, or store this model with save."
     )
 
 
