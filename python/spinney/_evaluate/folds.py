@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -26,12 +28,29 @@ def n_folds_of(cv: CrossValidation, problem: Problem) -> int:
 def draw_folds(problem: Problem, cv: CrossValidation, repeats: int, random: np.random.RandomState) -> list[list[Fold]]:
     """Return the folds of each repeat, for a number or a splitter; rows in time have one repeat."""
     if not isinstance(cv, Integral):
-        return read_cv(problem, cv, 1, random)
+        given = replace(problem, groups=None) if problem.groups_are_copies else problem
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The groups parameter is ignored")  # folds that split groups are refused
+            drawn = read_cv(given, cv, 1, random)
+        return [_apart(problem, folds) for folds in drawn]
     n_folds = int(cv)
     if problem.time is not None:
         order = np.argsort(problem.time, kind="stable")
         return [[Fold(np.sort(order[a]), np.sort(order[b])) for a, b in TimeSeriesSplit(n_folds).split(order)]]
     return [_partition(problem, n_folds, int(random.randint(LARGEST_SEED))) for _ in range(repeats)]
+
+
+def _apart(problem: Problem, folds: list[Fold]) -> list[Fold]:
+    """Return the folds of a splitter without copies of held-out rows in training; refuse folds that split groups."""
+    if problem.groups is None:
+        return folds
+    is_shared = [np.isin(problem.groups[fold.train], problem.groups[fold.held_out]) for fold in folds]
+    if not problem.groups_are_copies and any(shared.any() for shared in is_shared):
+        raise ValueError(
+            "cv splits groups: rows of one group are in the training and in the held-out rows of a fold. Pass a number "
+            "of folds, or a splitter of groups such as GroupKFold."
+        )
+    return [Fold(fold.train[~shared], fold.held_out) for fold, shared in zip(folds, is_shared, strict=True)]
 
 
 def read_cv(problem: Problem, cv: CrossValidation, repeats: int, random: np.random.RandomState) -> list[list[Fold]]:

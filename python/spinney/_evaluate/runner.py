@@ -184,7 +184,7 @@ class Runner:
         target = problem.codes if self._by_code(model) and problem.codes is not None else problem.y
         weight = None if problem.weight is None else problem.weight[test]
         X = problem.table.take(test)
-        scores, errors, seconds = scorers.score_model(model, X, target[test], weight, error_score)
+        scores, errors, seconds = scorers.score_model(model, X, target[test], weight, error_score, self._by_code(model))
         return Run(fit_seconds, seconds, scores=scores, errors=errors)
 
 

@@ -26,6 +26,7 @@ from sklearn.metrics import (
     mean_pinball_loss,
     precision_score,
     recall_score,
+    roc_auc_score,
 )
 from sklearn.utils import Tags
 
@@ -89,9 +90,10 @@ def read_metrics(scoring: Scoring, classes: Array | None = None, positive: objec
         named = dict(scoring)
     else:
         listed = [scoring] if isinstance(scoring, str) or callable(scoring) else () if scoring is None else scoring
-        named = {
-            _key(one, classes) if isinstance(one, str) else getattr(one, "__name__", "score"): one for one in listed
-        }
+        keys = [_key(one, classes) if isinstance(one, str) else getattr(one, "__name__", "score") for one in listed]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"scoring has several metrics of one name ({', '.join(keys)}). Pass a dict of names.")
+        named = dict(zip(keys, listed, strict=True))
     if not named:
         raise ValueError("scoring is empty. Pass at least one metric, such as 'accuracy'.")
     return {
@@ -186,10 +188,19 @@ class ClassMetric:
     classes: Array
     positive: object = None
 
-    def __call__(self, model: EstimatorLike, X: TableLike, y: Array, sample_weight: Floats | None = None) -> float:
-        """Return the score of a model that predicts the labels, or their codes."""
+    def __call__(
+        self,
+        model: EstimatorLike,
+        X: TableLike,
+        y: Array,
+        sample_weight: Floats | None = None,
+        by_code: bool | None = None,
+    ) -> float:
+        """Return the score of a model that predicts the labels, or their codes; `by_code` None: as its classes are."""
         own = np.asarray(getattr(model, "classes_", self.classes))
-        labels = self.classes if np.isin(own, self.classes).all() else np.arange(len(self.classes))
+        if by_code is None:
+            by_code = not np.isin(own, self.classes).all()
+        labels = np.arange(len(self.classes)) if by_code else self.classes
         places = range(len(labels)) if self.positive is None else [self.classes.tolist().index(self.positive)]
         if self.name in _OF_LABELS:
             score = _OF_LABELS[self.name]
@@ -208,7 +219,8 @@ class ClassMetric:
         ]
         if self.name == "neg_brier_score" and self.positive is None:
             return float(np.sum(values))
-        return float(np.mean(values)) if values else float("nan")
+        known = [value for value in values if not math.isnan(value)]  # of classes that are in y
+        return float(np.mean(known)) if known else float("nan")
 
     @staticmethod
     def _scores(model: EstimatorLike, X: TableLike, columns: list[Any]) -> Floats:
@@ -357,7 +369,13 @@ class Scorers:
                 ) from error
 
     def score_model(
-        self, model: EstimatorLike, X: TableLike, y: Array, weight: Floats | None, error_score: float | str
+        self,
+        model: EstimatorLike,
+        X: TableLike,
+        y: Array,
+        weight: Floats | None,
+        error_score: float | str,
+        by_code: bool,
     ) -> tuple[dict[str, float], dict[str, str], float]:
         """Return scores and errors of a fitted model by metric, and the seconds of its first prediction.
 
@@ -368,7 +386,8 @@ class Scorers:
         scores, errors = dict[str, float](), dict[str, str]()
         for metric, scorer in self.metrics.items():
             try:
-                scores[metric] = float(scorer(model, X, y, **params))
+                codes = {"by_code": by_code} if isinstance(scorer, ClassMetric) else {}
+                scores[metric] = float(scorer(model, X, y, **params, **codes))
             except Exception as error:
                 if error_score == "raise":
                     raise
@@ -382,13 +401,20 @@ class Scorers:
     def score(self, metric: str, predictions: Floats, y: Array) -> float:
         """Return the score of predictions by one metric."""
         if metric in ("roc_auc_ovr", "roc_auc_ovo") and self.classes is not None and not np.isin(self.classes, y).all():
-            return float("nan")
+            return self._auc_of_present(predictions, y) if metric == "roc_auc_ovr" else float("nan")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UndefinedMetricWarning)  # the score is NaN
                 return self._scored(metric, predictions, y)
         except ValueError:
             return float("nan")
+
+    def _auc_of_present(self, predictions: Floats, y: Array) -> float:
+        """Return the mean area under the ROC curve of the classes that are in y, each against the others."""
+        present = [(k, label) for k, label in enumerate(np.asarray(self.classes)) if (y == label).any()]
+        if len(present) < 2:
+            return float("nan")
+        return float(np.mean([roc_auc_score(y == label, predictions[:, k]) for k, label in present]))
 
     def with_interval(
         self, metric: str, predictions: Floats, y: Array, seed: int, groups: Array | None = None

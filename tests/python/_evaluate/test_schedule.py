@@ -141,4 +141,15 @@ def test_the_final_fit_to_all_rows_of_a_sampled_table_has_time():
 
 def test_without_time_the_first_model_alone_runs():
     found = Machine(10_000, 1e-6)
-    assert [name for name, *_ in found.actions] == ["quick"]
+    assert {name for name, *_ in found.actions} == {"quick"}
+
+
+def test_a_first_model_that_is_far_too_slow_gets_fewer_rows():
+    schedule = Schedule([Job("svm", "svm", lambda rows: 4e-7 * rows * rows, 8000)], N_FOLDS, 3.0)
+    action = schedule.next(3.0)
+    assert action.is_probe
+    assert action.rows < 2000
+    schedule.learn(action.job, action.rows, 4e-7 * action.rows**2)
+    action = schedule.next(2.9)
+    assert not action.is_probe
+    assert schedule.cost(action.job, action.rows) <= 3.0

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 from spinney import _engine
 from spinney._data.file_readers import ReadTable
 from spinney._data.select import pick_table
@@ -762,6 +763,73 @@ def test_intervals_of_test_scores_know_bounds_groups_and_few_rows():
     groups = np.argsort(np.argsort(proba.argmax(axis=1) == y, kind="stable")) // 6  # errors are in one group
     wide = scorers.with_interval("percent", proba, y, 0, groups)
     assert wide.high - wide.low > 1.5 * (outer.high - outer.low)
+
+
+def test_splitters_keep_duplicates_and_groups_apart():
+    random = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {"a": random.normal(size=100), "b": random.normal(size=100), "y": random.choice(["p", "q"], 100)}
+    )
+    twice = pl.concat([table, table])
+    options = {"models": [("nearest", spinney.KNeighborsClassifier(1))], "repeats": 1, "scoring": "accuracy"}
+    found = spinney.study(twice, "y", cv=StratifiedKFold(5, shuffle=True, random_state=0), **options)
+    assert found["nearest"].mean < 0.7
+    grouped = twice.with_columns(g=np.tile(np.arange(100), 2))
+    with pytest.raises(ValueError, match=r"cv splits groups.*GroupKFold"):
+        spinney.study(grouped, "y", group="g", cv=StratifiedKFold(5, shuffle=True, random_state=0), **options)
+    assert spinney.study(grouped, "y", group="g", cv=GroupKFold(5), **options)["nearest"].mean < 0.7
+
+
+def test_a_large_test_set_is_no_sample_of_the_table():
+    random = np.random.default_rng(3)
+    a, g = random.normal(size=120), np.arange(120) % 4
+    found = spinney.study(
+        {"a": a, "b": random.normal(size=120), "g": g, "y": a / 2 + random.normal(size=120)},
+        "y",
+        group="g",
+        models=["linear", "boosting"],
+        repeats=1,
+    )
+    assert not any("no time" in note for note in found.notes)
+    assert found.best in ("linear", "stack")
+
+
+@pytest.mark.parametrize("scoring", ["ap", "auc"])
+def test_a_class_that_some_folds_lack_does_not_hide_the_scores(scoring):
+    table = made("binary", 300)
+    rare = pl.Series("y", ["rare"] * 4 + table["y"].to_list()[4:])
+    found = spinney.study(table.with_columns(rare), "y", scoring=scoring, **QUICK)
+    assert not np.isnan([entry.mean for entry in found.leaderboard]).any()
+    assert found.best != "baseline"
+
+
+@pytest.mark.parametrize("when", [0.5, 0.85])
+def test_a_model_that_fails_late_is_left_out(when):
+    calls, most = [0], [10**9]
+
+    def distance(a, b):
+        calls[0] += 1
+        if calls[0] > most[0]:
+            raise RuntimeError("too far")
+        return float(np.abs(a - b).sum())
+
+    def found():
+        calls[0] = 0
+        models = ["linear", ("my_nearest", spinney.KNeighborsRegressor(metric=distance))]
+        return spinney.study(made("regression", 60), "y", models=models, repeats=2, cv=2)
+
+    assert "my_nearest" in found().models
+    most[0] = int(when * calls[0])
+    late = found()
+    assert "my_nearest" not in late.models
+    assert any("my_nearest failed" in note and "too far" in note for note in late.notes)
+
+
+def test_repeats_and_names_of_metrics_are_checked():
+    with pytest.raises(ValueError, match="repeats must be a number from 1"):
+        spinney.study(made("binary"), "y", repeats=0)
+    with pytest.raises(ValueError, match=r"several metrics of one name.*dict"):
+        spinney.compare(["linear"], np.eye(20), [0, 1] * 10, scoring=[lambda *_: 1.0, lambda *_: 2.0])
 
 
 def test_the_tree_of_a_rare_class_has_leaves():

@@ -18,6 +18,7 @@ _FEWEST_PROBED = 250
 _PROBE_SHARE = 0.1  # of the time left for a fit that is only timed
 FEWEST_ROWS = 500  # that a model is fitted to, if a fold has more
 _SHARE = 0.6  # of the time left for one model while others wait
+_FAR_TOO_LONG = 3.0  # expected seconds of two folds of the first model, relative to the time left
 _LAST_SHARE = 0.95  # for a model that does not get all rows
 _STEP = 0.95  # by which the rows decrease until there is time for them
 _MOST_RESERVED = 0.3  # of the time limit, for the final fit to all rows
@@ -135,7 +136,7 @@ class Schedule:
         """Return what to run with the time left; None: nothing more."""
         first, available = self.jobs[0], left - self.reserve
         if not first.rows and not first.has_failed:
-            return Action(first, first.n_rows)
+            return self._first(left)
         waiting = [job for job in self.jobs if job.rows < job.n_rows and not job.has_failed]
         waiting.sort(
             key=lambda job: (job.rows > 0, not job.leads, -job.gain / max(1e-9, self.expected(job, job.n_rows)))
@@ -151,6 +152,15 @@ class Schedule:
             if rows := self._affordable(job, available):
                 return Action(job, rows)
         return None
+
+    def _first(self, left: float) -> Action:
+        """Return the first job: on all rows, unless two folds would take far longer than there is time."""
+        job = self.jobs[0]
+        if self.cost(job, job.n_rows, 2) <= _FAR_TOO_LONG * left or job.n_rows <= FEWEST_ROWS:
+            return Action(job, job.n_rows)
+        if not job.timed[0]:
+            return Action(job, self._probe_rows(job, left), is_probe=True)
+        return Action(job, self._affordable(job, left) or FEWEST_ROWS)
 
     def _probe_rows(self, job: Job, available: float) -> int:
         """Return the rows of a fit that is only timed: fewer if the estimate, which may be wrong, is long."""

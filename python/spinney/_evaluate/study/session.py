@@ -171,7 +171,7 @@ class Session:
                     f"models holds {name!r}, which has no class probabilities. A study needs them: leave it out, or "
                     "use compare."
                 )
-            candidates.append(runner.Candidate((one if isinstance(one, str) else name).replace("_", "-"), model))
+            candidates.append(runner.Candidate(one.replace("_", "-") if isinstance(one, str) else name, model))
         return candidates + (peer_candidates(task, self.seed) if self.options.peers else [])
 
     def _scheduled(self) -> Schedule:
@@ -273,9 +273,7 @@ class Session:
     def _note_unfinished(self, trials: list[runner.Trial]) -> None:
         """Add notes on the models that failed, each reason once, and on those without time, or for all rows."""
         for why in dict.fromkeys(trial.failure for trial in trials if trial.failure):
-            failed = [trial.name for trial in trials if trial.failure == why]
-            verb = "is" if len(failed) == 1 else "are"
-            self.notes.append(f"{', '.join(failed)} failed and {verb} left out. {why}")
+            self.note_failure([trial.name for trial in trials if trial.failure == why], why)
         fewer = [f"{one.name} {one.candidate.max_rows:,}" for one in trials if one.candidate.max_rows and one.runs]
         if fewer:
             self.notes.append(
@@ -288,27 +286,35 @@ class Session:
                 f"Time ran out before these models were finished: {', '.join(late)}. Raise minutes (--minutes)."
             )
 
+    def note_failure(self, failed: list[str], why: str) -> None:
+        """Add a note on models that failed."""
+        self.notes.append(f"{', '.join(failed)} failed and {'is' if len(failed) == 1 else 'are'} left out. {why}")
+
     def _further_repeats(self, done: list[runner.Trial]) -> int:
         """Run models on the other repeats; return the number of repeats that all have finished."""
         for k in range(1, len(self.repeats)):
-            runs = list[list[runner.Run]]()
-            for n, trial in enumerate(done):
+            runs = dict[str, list[runner.Run]]()
+            for n, trial in enumerate(list(done)):
                 ahead = sum(one.fold_seconds for one in done[n:]) * len(self.repeats[k])
                 if ahead > self.left - self.schedule.reserve:
                     self.notes.append(f"Time ran out after {plural(k, 'repeat')} of {len(self.repeats)}.")
                     return k
-                runs.append(self._run(trial.candidate, self.repeats[k]))
+                try:
+                    runs[trial.name] = self._run(trial.candidate, self.repeats[k])
+                except Exception as error:  # of any library; the other models continue
+                    trial.failure, trial.runs = describe_error(error), []
+                    self.note_failure([trial.name], trial.failure)
                 self._show(f"{trial.name}, repeat {k + 1} of {len(self.repeats)}")
-            for trial, one in zip(done, runs, strict=True):
-                trial.runs.append(one)
+            done = [trial for trial in done if trial.name in runs]
+            for trial in done:
+                trial.runs.append(runs[trial.name])
         return len(self.repeats)
 
     def _retain_folds(self, n_folds: int) -> None:
         """Restrict all models to the folds that there was time for."""
-        if self.whole.time is None:
-            self.notes.append(
-                f"Time was short: models are evaluated on {n_folds} of {self.n_folds} folds. Raise minutes (--minutes)."
-            )
+        self.notes.append(
+            f"Time was short: models are evaluated on {n_folds} of {self.n_folds} folds. Raise minutes (--minutes)."
+        )
         self.repeats, self.schedule.n_folds = [self.repeats[0][:n_folds]], n_folds
         for trial in self.trials:
             trial.runs = [runs[:n_folds] for runs in trial.runs]

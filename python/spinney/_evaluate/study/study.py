@@ -23,7 +23,7 @@ from spinney._ensemble.stacking import weighted_stack
 from spinney._evaluate.folds import LARGEST_SEED
 from spinney._evaluate.problem import Models
 from spinney._evaluate.runner import Candidate, ProgressCall, Trial
-from spinney._evaluate.scoring import Scorers, Scoring, read_metrics
+from spinney._evaluate.scoring import Scorers, Scoring, describe_error, read_metrics
 from spinney._evaluate.statistics import corrected_error, paired_differences
 from spinney._evaluate.study.combine import Calibrated, calibrate, fit_stack
 from spinney._evaluate.study.findings import Entry
@@ -132,6 +132,8 @@ def study(
         raise ValueError(f"minutes must be a number above 0, such as 2 or 0.5. Got {minutes!r}.")
     if not hasattr(cv, "split") and (not isinstance(cv, Integral) or isinstance(cv, bool) or cv < 2):
         raise ValueError(f"cv must be a number of folds from 2, or a splitter of scikit-learn. Got {cv!r}.")
+    if repeats is not None and (not isinstance(repeats, Integral) or repeats < 1):
+        raise ValueError(f"repeats must be a number from 1, or None. Got {repeats!r}.")
     random, columns = check_random_state(random_state), {"keep": _names(keep, "keep"), "drop": _names(drop, "drop")}
     options = StudyOptions(**chosen | columns)
     seed = int(random.randint(LARGEST_SEED))
@@ -166,7 +168,7 @@ def _names(columns: Sequence[str], option: str) -> tuple[str, ...]:
 
 
 Scores = dict[str, dict[str, Floats]]  # by model, metric and fold
-_FAR_MORE = 1.3  # rows of the table, relative to the training rows: a fit to all of them is worth more than a stack
+_FAR_MORE = 1.04  # rows of the table, relative to those studied: a fit to all of them is worth more than a stack
 _CUT_SHORT = 3.0  # expected seconds of a last fit of boosting, relative to the time left: it ends with the time limit
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _PEER_LIBRARIES = ("lightgbm", "xgboost", "catboost")
@@ -194,9 +196,9 @@ class FinalFits:
         session, scores = self.session, {trial.name: self._scores_of(trial) for trial in self.trials}
         order = self._ordered(self.trials, scores)
         self._fit_all(order, self._preferred(order, scores))
-        order = [trial for trial in order if trial.name in self.models]
+        tested = self._tested([trial.name for trial in order if trial.name in self.models])
+        order = [trial for trial in order if trial.name in tested]
         best = self._retained(self._preferred(order, scores), order, scores)
-        tested = {one.name: session.runner.predict(self.models[one.name], session.test.X) for one in order}
         calibration = self._calibration(best)
         if calibration.by is not None:  # so that the saved model is the evaluated one
             tested[best.name] = calibrated(tested[best.name], calibration.by)
@@ -246,6 +248,16 @@ class FinalFits:
             for fold, predictions in zip(self.session.repeats[k], trial.predictions(k), strict=True):
                 mean.add(fold.held_out, predictions)
         return mean.value
+
+    def _tested(self, names: list[str]) -> dict[str, Floats]:
+        """Return the predictions of the test set by model; those that fail are left out."""
+        session, tested = self.session, dict[str, Floats]()
+        for name in names:
+            try:
+                tested[name] = session.runner.predict(self.models[name], session.test.X)
+            except Exception as error:  # of any library
+                session.note_failure([name], describe_error(error))
+        return tested
 
     def _recalibrate(self, best: Trial, calibration: Calibrated) -> None:
         """Replace the out-of-fold predictions of the best model by calibrated ones."""
@@ -312,7 +324,10 @@ class FinalFits:
                     continue
                 session.progress.step(f"{trial.name}, all training rows", max(0.0, session.budget.left))
                 start = clock.monotonic()
-                self.models[trial.name] = session.runner.fit(trial.candidate, None)
+                try:
+                    self.models[trial.name] = session.runner.fit(trial.candidate, None)
+                except Exception as error:  # of any library; the other models continue
+                    session.note_failure([trial.name], describe_error(error))
                 self.fit_seconds[trial.name] = clock.monotonic() - start
         except KeyboardInterrupt:
             if not self.models:
@@ -338,14 +353,19 @@ class FinalFits:
 
         Boosting gains most by more rows: if it is within one standard error of the best, it comes first.
         """
-        whole, train = self.session.whole.n_rows, self.session.train.n_rows
-        if self.session.was_interrupted or whole < _FAR_MORE * train:
+        whole = self.session.whole.n_rows
+        if self.session.was_interrupted or whole < _FAR_MORE * self.session.data.n_rows:
             return best
         near = [trial for trial in order if trial.name == "boosting" and self._is_near(trial, best, scores)]
         first = [best, *near] if best.name == STACK else [*near, best]
         for trial in [*first, *_own(order)]:
             if self._fits(self._members_of(trial)):
-                if trial is not best:
+                if trial is not best and self._fits(self._members_of(best)):
+                    self.session.notes.append(
+                        f"{best.name} scores best on a sample of the rows, by less than the standard error of the "
+                        f"difference; {trial.name} is chosen, which gains more by all {whole:,} rows."
+                    )
+                elif trial is not best:
                     self.session.notes.append(
                         f"{best.name} scores best, but there was no time to fit it to all {whole:,} rows: {trial.name} "
                         "is the best model that could be."
@@ -484,6 +504,8 @@ class FinalFits:
                 f"{best.name} is chosen: {ahead.name} is better by less than the standard error of the difference, and "
                 "an average of several models is more stable."
             )
+        if any(trial.candidate.is_baseline for trial in order[: order.index(best)]):
+            why += " It is no better than the baseline: nothing was learned."
         self.session.notes.append(f"{why} {calibration.why}".rstrip())
 
     def _note_peers(self, order: list[Trial], best: Trial) -> None:
