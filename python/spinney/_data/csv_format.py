@@ -29,7 +29,7 @@ class CsvFormat:
     delimiter : str, optional
         Separator of the columns: one character, or a name such as "tab".
     decimal : {".", ","}, optional
-        Decimal sign of columns that can be read with either.
+        Decimal sign requested for columns that can be read with either.
     encoding : str, optional
     missing : tuple of str, optional
         Text of missing values, in addition to empty cells.
@@ -37,6 +37,8 @@ class CsvFormat:
         Whether dates that can be read either way have the day before the month.
     dates : mapping of str to str
         Formats, as in `strptime`, of the date columns that are not in ISO 8601.
+    decimals : mapping of str to {".", ","}
+        Decimal signs by which columns of numbers were read.
     """
 
     delimiter: str | None = None
@@ -45,6 +47,7 @@ class CsvFormat:
     missing: tuple[str, ...] | None = None
     day_first: bool | None = None
     dates: Mapping[str, str] = field(default_factory=dict)
+    decimals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sign(self) -> str:
@@ -65,25 +68,41 @@ class CsvFormat:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a model remembers, to read other files of the same origin the same way."""
-        remembered = {"decimal": "," if self.decimal == "," else "", "dates": dict(self.dates)}
+        remembered = {
+            "decimal": self.decimal,
+            "missing": list(self.missing or ()),
+            "dates": dict(self.dates),
+            "decimals": dict(self.decimals),
+        }
         return {name: value for name, value in remembered.items() if value}
 
     @classmethod
     def from_dict(cls, fields: object) -> CsvFormat:
         """Return a remembered format, the inverse of `to_dict`."""
-        if not isinstance(fields, dict) or not isinstance(dates := fields.get("dates", {}), dict):
+        if not isinstance(fields, dict):
             raise ValueError("the format of its training file is invalid")
-        if not all(isinstance(text, str) for pair in dates.items() for text in pair):
+        dates, decimals = (fields.get(name, {}) for name in ("dates", "decimals"))
+        decimal, missing = fields.get("decimal"), fields.get("missing", [])
+        if not isinstance(dates, dict) or not all(isinstance(text, str) for pair in dates.items() for text in pair):
             raise ValueError("the formats of its dates are invalid")
-        if (decimal := fields.get("decimal")) not in (None, *DECIMALS):
+        signs = ["." if decimal is None else decimal, *decimals.values()] if isinstance(decimals, dict) else [""]
+        if any(sign not in list(DECIMALS) for sign in signs):
             raise ValueError("the decimal sign of its training file is invalid")
-        return cls(decimal=decimal, dates=dates)
+        if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
+            raise ValueError("the text of its missing values is invalid")
+        return cls(decimal=decimal, missing=tuple(missing) or None, dates=dates, decimals=decimals)
 
     def remembering(self, other: CsvFormat | None) -> CsvFormat:
         """Return this format, completed by the one that a model remembers."""
         if other is None:
             return self
-        return replace(self, decimal=self.decimal or other.decimal, dates={**other.dates, **self.dates})
+        return replace(
+            self,
+            decimal=self.decimal or other.decimal,
+            missing=self.missing or other.missing,
+            dates={**other.dates, **self.dates},
+            decimals={**other.decimals, **self.decimals},
+        )
 
 
 ANY_FORMAT = CsvFormat()

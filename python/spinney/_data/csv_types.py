@@ -24,11 +24,11 @@ _LIMIT = 3  # columns named
 _SPACES = r" \x{a0}\x{202f}"
 _THOUSANDS = {".": f"[,'{_SPACES}]", ",": f"[.'{_SPACES}]"}  # by decimal sign
 _NUMBER = {
-    decimal: rf"^[+-]?(?:[1-9]\d{{0,2}}(?:{_THOUSANDS[decimal]}\d{{3}})+|\d+|)(?:[{decimal}]\d+)?$"
+    decimal: rf"^[+-]?(?:(?:[1-9]\d{{0,2}}(?:{_THOUSANDS[decimal]}\d{{3}})+|\d+)(?:[{decimal}]\d+)?|[{decimal}]\d+)$"
     for decimal in DECIMALS
 }
 _GROUPS_ONLY = r"^[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d{1,3})$"  # 1.234, if the point may separate thousands
-_LEADING_ZERO = r"^[+-]?0\d{2,}$"
+_LEADING_ZERO = r"^\s*[+-]?0\d{2,}\s*$"
 _LONGEST_INTEGER = 18  # digits that int64 holds
 _DAY_MONTH = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{4}(.*)")
 _YEAR_FIRST = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}(?:[ T]\d.*)?")
@@ -71,7 +71,7 @@ class ColumnTypes:
     format: CsvFormat
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     _found: dict[str, list[str]] = field(default_factory=dict)  # columns by the note on them
-    _decimals: set[str] = field(default_factory=set)  # of columns that fit only one
+    _signs: dict[str, str] = field(default_factory=dict)  # decimal sign of columns that fit only one or were read
     _either: dict[str, pl.Series] = field(default_factory=dict)  # columns of numbers that fit both
     _orders: set[bool] = field(default_factory=set)  # whether the day is first, of columns that fit only one order
     _unordered: dict[str, tuple[pl.Series, str, str]] = field(default_factory=dict)  # column, separator, time
@@ -79,10 +79,13 @@ class ColumnTypes:
     def read(self, texts: pl.DataFrame) -> pl.DataFrame:
         """Return the columns with their types."""
         columns = {column.name: self._typed(column) for column in texts}
-        columns |= {name: self._decided_number(column) for name, column in self._either.items()}
+        decided = {name: self._decided_sign(column) for name, column in self._either.items()}
+        for name, column in self._either.items():
+            if (numbers := self._number(column, decided[name])) is not None:
+                columns[name] = numbers
         columns |= {name: self._decided_date(name, *given) for name, given in self._unordered.items()}
-        if self.format.decimal is None and len(self._decimals) == 1:
-            self.format = replace(self.format, decimal=next(iter(self._decimals)))
+        self._signs |= decided
+        self.format = replace(self.format, decimals={**self.format.decimals, **self._signs})
         return texts.with_columns(list(columns.values()))
 
     @property
@@ -166,7 +169,7 @@ class ColumnTypes:
         if _all_match(head, _GROUPS_ONLY) and _all_match(self._cleaned(column), _GROUPS_ONLY):
             self._either[column.name] = column
         else:
-            self._decimals.add(".")
+            self._signs[column.name] = "."
         return numbers
 
     def _local_number(self, column: pl.Series) -> pl.Series | None:
@@ -178,26 +181,35 @@ class ColumnTypes:
         if len(fitting) == 2 and cleaned.str.contains("[.,]").any():
             self._either[column.name] = column
             return column
-        if len(fitting) == 1:
-            self._decimals.add(fitting[0])
-        return self._number(column, fitting[0])
+        found = self._number(column, fitting[0])
+        if len(fitting) == 1 and found is not None:
+            self._signs[column.name] = fitting[0]
+        return found
 
-    def _decided_number(self, column: pl.Series) -> pl.Series:
-        """Read a column that fits both decimal signs as the other columns of the file, or else as usual."""
-        decimal = self.format.decimal
-        if decimal is None and len(self._decimals) == 1:
-            decimal = next(iter(self._decimals))
-        if decimal is None:
-            has_comma = bool(column.str.contains(",", literal=True).any())
-            decimal = "," if has_comma and self.format.sign != "," else "."
-            example = str(column.filter(column.str.contains("[.,]"))[0])
-            if has_comma or self.format.sign != ",":  # in a file of commas a point is a decimal point
-                value = self._number(column.filter(column == example), decimal)[0]
-                other = next(sign for sign in DECIMALS if sign != decimal)
-                self._note(f"{example} in {{columns}} read as {value:,} (else pass --decimal {other!r})", column.name)
-        return self._number(column, decimal)
+    def _decided_sign(self, column: pl.Series) -> str:
+        """Return the decimal sign of a column that fits both.
 
-    def _number(self, column: pl.Series, decimal: str) -> pl.Series:
+        That is the requested one, a point in a file separated by commas, the remembered one unless another column
+        contradicts what is remembered, that of the other columns of the file, or else the usual one.
+        """
+        has_comma, in_commas = bool(column.str.contains(",", literal=True).any()), self.format.sign == ","
+        remembered, signs = self.format.decimals, set(self._signs.values())
+        if self.format.decimal is not None:
+            return self.format.decimal
+        if in_commas and not has_comma:
+            return "."
+        if column.name in remembered and all(remembered.get(name, sign) == sign for name, sign in self._signs.items()):
+            return remembered[column.name]
+        if len(signs) == 1:
+            return next(iter(signs))
+        decimal, other = (",", ".") if has_comma and not in_commas else (".", ",")
+        example = column.filter(column.str.contains(r"[.,]\d")).head(1)
+        if (value := self._number(example, decimal)) is not None:
+            what = f"{example[0]} in {{columns}} read as {value[0]:,} (else pass --decimal {other!r})"
+            self._note(what, column.name)
+        return decimal
+
+    def _number(self, column: pl.Series, decimal: str) -> pl.Series | None:
         import polars as pl
 
         thousands = _THOUSANDS[decimal]
@@ -208,7 +220,8 @@ class ColumnTypes:
             return whole if whole.null_count() == text.null_count() else plain.cast(pl.Float64, strict=False)
 
         found = self._complete(column, read)
-        assert found is not None  # the pattern fits
+        if found is None:  # digits of other scripts
+            return None
         if column.str.contains(rf"\d{thousands}\d").any():
             self._note("thousands separators in {columns}", column.name)
         if decimal == "," and found.dtype == pl.Float64:
@@ -363,4 +376,4 @@ def _is_long_integer(column: pl.Series) -> bool:
     longest = column.str.len_bytes().max()
     if not isinstance(longest, int) or longest <= _LONGEST_INTEGER:
         return False
-    return bool(column.str.contains(rf"^[+-]?\d{{{_LONGEST_INTEGER + 1},}}$").any())
+    return bool(column.str.contains(rf"^\s*[+-]?\d{{{_LONGEST_INTEGER + 1},}}\s*$").any())

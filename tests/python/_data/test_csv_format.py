@@ -95,6 +95,18 @@ def test_one_column_decides_the_decimal_sign_of_another(tmp_path):
     assert read(tmp_path, 'a,b\n"1,234",x\n"2,345",y\n')[0]["a"] == [1234, 2345]
 
 
+def test_points_in_a_file_separated_by_commas_are_decimal_points(tmp_path):
+    text = 'a,b\n1.234,"0,5"\n2.345,"1,5"\n'
+    assert read(tmp_path, text)[0] == {"a": [1.234, 2.345], "b": [0.5, 1.5]}
+    assert read(tmp_path, text, decimal=",")[0]["a"] == [1234, 2345]
+
+
+@pytest.mark.parametrize("cells", [["+", "-"], ["1,5", "+"], ["١,٢٣٤", "٢,٣٤٥"]])
+def test_signs_without_digits_and_other_digits_are_text(tmp_path, cells):
+    assert read(tmp_path, "a;b\n" + "".join(f"{cell};x\n" for cell in cells))[0]["a"] == cells
+    assert read(tmp_path, "a;b\n1,5;x\n-;x\n", missing=("x",))[0]["a"] == ["1,5", "-"]
+
+
 def test_a_value_far_down_the_file_counts(tmp_path):
     cells = ["03/04/2025"] * 5000
     assert read(tmp_path, "a,b\n" + "".join(f"{cell},x\n" for cell in [*cells, "04/13/2025"]))[0]["a"][0] == (
@@ -169,7 +181,9 @@ def test_dates_that_fit_both_orders_are_asked_for(tmp_path):
         (["03/04/25", "31/05/25"], "'d' (text) may be dates such as 03/04/25: write years with four digits."),
         (["20259999", "20250404"], ""),
         (["00123", "01234"], "'d' text, because of leading zeros."),
+        ([" 00123", " 01234"], "'d' text, because of leading zeros."),
         (["01", "12"], ""),
+        ([" 12345678901234567890", "12345678901234567891 "], "'d' text, because numbers have at most 18 digits."),
         (["12345678901234567890", "12345678901234567891"], "'d' text, because numbers have at most 18 digits."),
     ],
 )
@@ -233,7 +247,10 @@ def test_a_model_remembers_how_its_file_was_read(tmp_path, monkeypatch, sales, w
     run(command_, "train.csv", "--target", "y", "--task", "regression", *options, "--out", "out")
     path = Path("out/best.model") if command_ == "study" else Path("out")
     model = spinney.load(path)
-    assert model._csv_format.to_dict() == {"decimal": ",", "dates": {"when": "%d/%m/%Y"}}
+    assert model._csv_format.to_dict() == {
+        "dates": {"when": "%d/%m/%Y"},
+        "decimals": {"price": ",", "size": ","},
+    }
     assert pickle.loads(pickle.dumps(model))._csv_format == model._csv_format
     ambiguous = [row for row in sales if row[0].day <= 12][:6]
     frame = pl.DataFrame(ambiguous, schema=["when", "price", "size", "town", "y"], orient="row").drop("y")
@@ -247,6 +264,54 @@ def test_a_model_remembers_how_its_file_was_read(tmp_path, monkeypatch, sales, w
     assert explained["prediction"] == pytest.approx(model.predict(frame)[1])
     pl.DataFrame(ambiguous, schema=["when", "price", "size", "town", "y"], orient="row").write_csv("iso.csv")
     assert run("predict", path, "iso.csv").stdout == result.stdout
+
+
+def fit_tree(*options):
+    """Fit a tree to t.csv and save it."""
+    run("fit", "t.csv", "--target", "y", "--model", "tree", "--folds", 0, "--out", "m", *options)
+
+
+def predictions(path, text, *options):
+    """Return the predictions for a CSV file, and the notes on its reading."""
+    Path("new.csv").write_text(text)
+    result = run("predict", path, "new.csv", *options)
+    return pl.read_csv(result.stdout.encode())["prediction"].to_list(), result.stderr
+
+
+def test_a_model_remembers_the_text_of_missing_values(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a,b,y\n" + "1,x,low\n2,x,low\n-999,x,high\n?,x,high\n" * 10)
+    fit_tree("--missing", "-999", "--missing", "?")
+    assert spinney.load("m")._csv_format.to_dict() == {"missing": ["-999", "?"]}
+    assert predictions("m", "a,b\n1,x\n-999,x\n?,x\n")[0] == ["low", "high", "high"]
+    assert predictions("m", "a,b\n1,x\n-998,x\n", "--missing", "-998")[0] == ["low", "high"]
+
+
+def test_a_model_remembers_decimal_points(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{size:,};{size % 7}.5;{'high' if size > 100_000 else 'low'}\n" for size in range(1000, 2_000_000, 40_000)]
+    Path("t.csv").write_text("a;b;y\n" + "".join(rows))
+    fit_tree()
+    assert spinney.load("m")._csv_format.to_dict() == {"decimals": {"a": ".", "b": "."}}
+    assert predictions("m", "a;b\n279,353;1.5\n1,000;2\n")[0] == ["high", "low"]
+    assert predictions("m", "a;b\n279.353;1,5\n1.000;1,5\n")[0] == ["high", "low"]  # written with decimal commas
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ([], "the format of its training file"),
+        ({"dates": {"a": 1}}, "the formats of its dates"),
+        ({"decimal": ";"}, "the decimal sign"),
+        ({"decimals": {"a": []}}, "the decimal sign"),
+        ({"decimals": [","]}, "the decimal sign"),
+        ({"missing": "x"}, "the text of its missing values"),
+        ({"missing": [1]}, "the text of its missing values"),
+    ],
+)
+def test_a_damaged_format_is_refused(fields, problem):
+    with pytest.raises(ValueError, match=f"^{problem}.* invalid$"):
+        CsvFormat.from_dict(fields)
 
 
 def test_a_value_that_is_no_number_is_named_at_predict(tmp_path, monkeypatch):
