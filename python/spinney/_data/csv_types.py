@@ -31,13 +31,14 @@ _GROUPS_ONLY = r"^[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d{1,3})$"  # 1.234, if the p
 _LEADING_ZERO = r"^\s*[+-]?0\d{2,}\s*$"
 _LONGEST_INTEGER = 18  # digits that int64 holds
 _DAY_MONTH = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{4}(.*)")
-_YEAR_FIRST = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}(?:[ T]\d.*)?")
-_MONTH_NAMES = {
-    re.compile(r"\d{1,2}([ -])[A-Za-z]{3}\1\d{4}(.*)"): "%d{0}%b{0}%Y",
-    re.compile(r"\d{1,2}( )[A-Za-z]{4,9} \d{4}(.*)"): "%d %B %Y",
-    re.compile(r"[A-Za-z]{3}( )\d{1,2}, \d{4}(.*)"): "%b %d, %Y",
-    re.compile(r"[A-Za-z]{4,9}( )\d{1,2}, \d{4}(.*)"): "%B %d, %Y",
+_YEAR_FIRST = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}((?:[ T]\d.*)?)")
+_FORMATS = {  # of dates with a separator, without the time
+    _YEAR_FIRST: ("%Y{0}%m{0}%d",),
+    _DAY_MONTH: ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y"),
+    re.compile(r"\d{1,2}([ -])[A-Za-z]{3,9}\1\d{4}(.*)"): ("%d{0}%B{0}%Y",),  # %B also reads short names
+    re.compile(r"[A-Za-z]{3,9}( )\d{1,2}, \d{4}(.*)"): ("%B %d, %Y",),
 }
+_FEW = 0.05  # fraction of values that make a column of numbers or dates text, and are named
 _SHORT_YEAR = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{2}")
 _TIMES = {
     "": "",
@@ -58,7 +59,7 @@ _DATES_AS_NUMBERS = {
 
 @dataclass(eq=False)
 class ColumnTypes:
-    """Reads text columns as numbers, dates, booleans and text.
+    """Reads text columns as numbers, dates, booleans and text, and further rows of them in the same way.
 
     Attributes
     ----------
@@ -66,18 +67,24 @@ class ColumnTypes:
         As requested; after `read` with what was found.
     kinds : mapping of str to {"text", "number", "date"}
         Types that are known, such as those of a model; the others are inferred.
+    row : str
+        What a row is called in notes.
     """
 
     format: CsvFormat
     kinds: Mapping[str, Kind] = field(default_factory=dict)
+    row: str = "row"
     _found: dict[str, list[str]] = field(default_factory=dict)  # columns by the note on them
     _signs: dict[str, str] = field(default_factory=dict)  # decimal sign of columns that fit only one or were read
     _either: dict[str, pl.Series] = field(default_factory=dict)  # columns of numbers that fit both
     _orders: set[bool] = field(default_factory=set)  # whether the day is first, of columns that fit only one order
-    _unordered: dict[str, tuple[pl.Series, str, str]] = field(default_factory=dict)  # column, separator, time
+    _unordered: dict[str, tuple[pl.Series, list[str]]] = field(default_factory=dict)  # column, format with each order
+    _dated: set[str] = field(default_factory=set)  # columns that were read by their format of dates
 
     def read(self, texts: pl.DataFrame) -> pl.DataFrame:
-        """Return the columns with their types."""
+        """Return the columns with their types; a column that does not fit what was decided for earlier rows is text."""
+        self._either.clear()
+        self._unordered.clear()
         columns = {column.name: self._typed(column) for column in texts}
         decided = {name: self._decided_sign(column) for name, column in self._either.items()}
         for name, column in self._either.items():
@@ -86,6 +93,7 @@ class ColumnTypes:
         columns |= {name: self._decided_date(name, *given) for name, given in self._unordered.items()}
         self._signs |= decided
         self.format = replace(self.format, decimals={**self.format.decimals, **self._signs})
+        self._dated |= {name for name in self.format.dates if name in columns and columns[name].dtype.is_temporal()}
         return texts.with_columns(list(columns.values()))
 
     @property
@@ -105,23 +113,52 @@ class ColumnTypes:
         known = column.drop_nulls()
         head = self._cleaned(known.head(_HEAD_ROWS)).drop_nulls()
         if len(head) == 0 and len(head := self._cleaned(known).drop_nulls()) == 0:
-            return column
+            return column if kind is None else self._cleaned(column)
         if (format_ := self.format.dates.get(column.name)) and (dates := self._date(column, format_)) is not None:
             return dates
+        if column.name in self._dated:
+            return column
         for of, looks_right, read in (
             ("number", _looks_plain, self._plain),
             ("", _looks_boolean, _booleans),
             ("number", _looks_local, self._local_number),
             ("date", _matches(_YEAR_FIRST), self._iso_date),
-            ("date", _matches(_DAY_MONTH), self._day_month_date),
-            ("date", _matches(*_MONTH_NAMES), self._named_month_date),
+            ("date", _matches(*_FORMATS), self._formatted_date),
             ("", _matches(_TIME_OF_DAY), _times),
         ):
             if kind in (None, of) and looks_right(head) and (found := read(column)) is not None:
                 return found
         if kind is None and _matches(_SHORT_YEAR)(head):
             self._note(f"{{columns}} (text) may be dates such as {head[0]}: write years with four digits", column.name)
+        if kind is None:
+            self._name_odd_value(column, head)
         return column
+
+    def unreadable(self, column: pl.Series, kind: Kind) -> pl.Series:
+        """Return which values keep a column from being read as numbers or dates: as few as possible."""
+        import polars as pl
+
+        cleaned = self._cleaned(column)
+        fits = []
+        if kind == "number":
+            for sign in [self._signs[column.name]] if column.name in self._signs else DECIMALS:
+                fits.append(cleaned.str.contains(_NUMBER[sign]))
+                if sign == ".":
+                    fits[-1] |= cleaned.cast(pl.Float64, strict=False).is_not_null()
+        else:
+            formats = [self.format.dates[column.name]] if column.name in self._dated else _formats_of(cleaned)
+            fits = [_dates(cleaned, format_).is_not_null() for format_ in formats]
+        wrong = [cleaned.is_not_null() & ~fit.fill_null(False) for fit in fits]
+        return min(wrong, key=lambda one: int(one.sum()), default=cleaned.is_not_null())
+
+    def _name_odd_value(self, column: pl.Series, head: pl.Series) -> None:
+        """Note the first value of a text column without which, and a few others, it would be numbers or dates."""
+        for kind in ("number", "date"):
+            if self.unreadable(head, kind).sum() <= len(head) / 2:
+                wrong = self.unreadable(column, kind)
+                if 0 < wrong.sum() <= _FEW * (len(column) - column.null_count()):
+                    row = wrong.arg_max() or 0
+                    self._note(f"{{columns}} is text because of {column[row]!r} in {self.row} {row + 1:,}", column.name)
 
     def _cleaned(self, column: pl.Series) -> pl.Series:
         """Return text without spaces around it; placeholders of missing values become missing."""
@@ -168,6 +205,8 @@ class ColumnTypes:
             return column
         if _all_match(head, _GROUPS_ONLY) and _all_match(self._cleaned(column), _GROUPS_ONLY):
             self._either[column.name] = column
+        elif self._signs.get(column.name) == ",":
+            return None
         else:
             self._signs[column.name] = "."
         return numbers
@@ -175,7 +214,8 @@ class ColumnTypes:
     def _local_number(self, column: pl.Series) -> pl.Series | None:
         """Return numbers with a decimal comma or separators of thousands."""
         cleaned = self._cleaned(column)
-        fitting = [decimal for decimal, pattern in _NUMBER.items() if _all_match(cleaned, pattern)]
+        sign = self._signs.get(column.name)
+        fitting = [decimal for decimal in DECIMALS if _all_match(cleaned, _NUMBER[decimal]) and sign in (None, decimal)]
         if not fitting or cleaned.null_count() == len(cleaned):
             return None
         if len(fitting) == 2 and cleaned.str.contains("[.,]").any():
@@ -194,8 +234,8 @@ class ColumnTypes:
         """
         has_comma, in_commas = bool(column.str.contains(",", literal=True).any()), self.format.sign == ","
         remembered, signs = self.format.decimals, set(self._signs.values())
-        if self.format.decimal is not None:
-            return self.format.decimal
+        if (decimal := self._signs.get(column.name) or self.format.decimal) is not None:
+            return decimal
         if in_commas and not has_comma:
             return "."
         if column.name in remembered and all(remembered.get(name, sign) == sign for name, sign in self._signs.items()):
@@ -245,7 +285,7 @@ class ColumnTypes:
     def _iso_date(self, column: pl.Series) -> pl.Series | None:
         import polars as pl
 
-        with_time = len(column.drop_nulls()[0].strip()) > len("2024-05-31")
+        with_time = bool((self._cleaned(column).str.len_chars() > len("2024-05-31")).any())
 
         def read(text: pl.Series) -> pl.Series:
             try:
@@ -255,25 +295,19 @@ class ColumnTypes:
 
         return self._complete(column, read)
 
-    def _day_month_date(self, column: pl.Series) -> pl.Series | None:
+    def _formatted_date(self, column: pl.Series) -> pl.Series | None:
         """Return dates in the order of day and month that fits all values; if both fit, it is decided later."""
-        first = str(self._cleaned(column).drop_nulls()[0])
-        match = _DAY_MONTH.fullmatch(first)
-        time = None if match is None else _time_format(match[2])
-        if match is None or time is None:
-            return None
-        formats = {day_first: _day_month_format(day_first, match[1], time) for day_first in (True, False)}
-        found = {day_first: self._date(column, format_, noted=False) for day_first, format_ in formats.items()}
-        fitting = [day_first for day_first, dates in found.items() if dates is not None]
+        formats = _formats_of(self._cleaned(column).drop_nulls().head(1))
+        fitting = [format_ for format_ in formats if self._date(column, format_, noted=False) is not None]
         if not fitting:
             return None
         if len(fitting) == 2:
-            self._unordered[column.name] = column, match[1], time
-            return found[True]
-        self._orders.add(fitting[0])
-        return self._date(column, formats[fitting[0]])
+            self._unordered[column.name] = column, fitting
+        elif len(formats) == 2:
+            self._orders.add(fitting[0] == formats[0])
+        return self._date(column, fitting[0], noted=len(fitting) == 1)
 
-    def _decided_date(self, name: str, column: pl.Series, separator: str, time: str) -> pl.Series:
+    def _decided_date(self, name: str, column: pl.Series, formats: list[str]) -> pl.Series:
         """Read dates that fit both orders as requested, as the other columns, or with points, which have the day first.
 
         Raises
@@ -284,29 +318,20 @@ class ColumnTypes:
         day_first = self.format.day_first
         if day_first is None and len(self._orders) == 1:
             day_first = next(iter(self._orders))
+        separator = formats[0][2]
         if day_first is None and separator != ".":
             example = str(self._cleaned(column).drop_nulls()[0])
             raise ValueError(
                 f"Column '{name}' holds dates such as {example}, and all of them can be read as day{separator}month or "
                 f"as month{separator}day. Pass --dayfirst or --monthfirst; in Python, parse the dates and pass a frame."
             )
-        found = self._date(column, _day_month_format(day_first is not False, separator, time))
+        found = self._date(column, formats[day_first is False])
         assert found is not None  # both orders fit
         return found
 
-    def _named_month_date(self, column: pl.Series) -> pl.Series | None:
-        first = str(self._cleaned(column).drop_nulls()[0])
-        for pattern, format_ in _MONTH_NAMES.items():
-            if (match := pattern.fullmatch(first)) and (time := _time_format(match[2])) is not None:
-                return self._date(column, format_.format(match[1]) + time)
-        return None
-
     def _date(self, column: pl.Series, format_: str, noted: bool = True) -> pl.Series | None:
         """Return dates of one format; None if some value has another one."""
-        if "%H" in format_ or "%I" in format_:
-            found = self._complete(column, lambda text: text.str.to_datetime(format_, strict=False, time_unit="us"))
-        else:
-            found = self._complete(column, lambda text: text.str.to_date(format_, strict=False))
+        found = self._complete(column, lambda text: _dates(text, format_))
         if found is not None and noted and self.format.dates.get(column.name) != format_:
             self._note(f"dates in {{columns}} are {format_in_words(format_)}", column.name)
             self.format = replace(self.format, dates={**self.format.dates, column.name: format_})
@@ -315,14 +340,26 @@ class ColumnTypes:
 
 def format_in_words(format_: str) -> str:
     """Return a format of dates in words, such as day/month/year."""
-    words = {"%d": "day", "%m": "month", "%Y": "year", "%b": "month", "%B": "month"}
+    words = {"%d": "day", "%m": "month", "%Y": "year", "%B": "month"}
     for code, word in words.items():
         format_ = format_.replace(code, word)
     return format_.partition("%")[0].rstrip(" T")
 
 
-def _day_month_format(day_first: bool, separator: str, time: str) -> str:
-    return separator.join(["%d", "%m", "%Y"] if day_first else ["%m", "%d", "%Y"]) + time
+def _formats_of(texts: pl.Series) -> list[str]:
+    """Return the formats of the first text that looks like a date: two if day and month can be exchanged."""
+    for text in texts.drop_nulls().head(_HEAD_ROWS):
+        for pattern, formats in _FORMATS.items():
+            if (match := pattern.fullmatch(text)) and (time := _time_format(match[2])) is not None:
+                return [format_.format(match[1]) + time for format_ in formats]
+    return []
+
+
+def _dates(texts: pl.Series, format_: str) -> pl.Series:
+    """Return dates of one format, with or without time; missing where a text has another format."""
+    if "%H" in format_ or "%I" in format_:
+        return texts.str.to_datetime(format_, strict=False, time_unit="us")
+    return texts.str.to_date(format_, strict=False)
 
 
 def _time_format(text: str) -> str | None:

@@ -361,7 +361,7 @@ def _read(path: Path, format_: CsvFormat, max_bytes: int | None, seed: int, kind
             source, n_rows, n_all = sample_records(file, sys.maxsize if max_bytes is None else max_bytes, seed)
         notes = _sampling_notes(n_rows, n_all)
     texts = read_texts(source, format_)
-    types = ColumnTypes(format_, kinds)
+    types = ColumnTypes(format_, kinds, row="sampled row" if notes else "row")
     frame = types.read(texts)
     found += [*_layout_notes(path, format_, texts), *types.notes]
     return ReadTable(frame, notes + reading_notes(path, found), format=types.format)

@@ -138,32 +138,29 @@ def batches(path: Path, kinds: Mapping[str, Kind], format_: CsvFormat) -> Iterat
             for frame in polars_batches(pl.scan_parquet(path, glob=False).select(list(kinds)), BATCH_ROWS):
                 yield from frame.iter_slices(BATCH_ROWS)
             return
-        notes, n_rows = list[str](), 0
+        types, notes, n_rows = ColumnTypes(format_, kinds), list[str](), 0  # later blocks are read as the first
         with open_bytes(path) as file:
             for header, records in record_blocks(file, BLOCK_BYTES):
-                types = ColumnTypes(format_, kinds)
                 texts = read_texts(header + records, format_).select(list(kinds))
                 frame = types.read(texts)
-                check_kinds(frame, texts, kinds, path, n_rows)
-                print_notes([note for note in reading_notes(path, types.notes) if note not in notes])
-                notes += reading_notes(path, types.notes)
-                format_, n_rows = types.format, n_rows + frame.height  # later blocks are read as the first
+                check_kinds(frame, texts, types, path, n_rows)
+                print_notes(reading_notes(path, [note for note in types.notes if note not in notes]))
+                notes, n_rows = notes + types.notes, n_rows + frame.height
                 yield frame.cast({name: pl.Float64 for name, kind in kinds.items() if kind == "number"})
 
 
-def check_kinds(
-    frame: pl.DataFrame, texts: pl.DataFrame, kinds: Mapping[str, Kind], path: Path, n_before: int = 0
-) -> None:
-    """Raise an error that names the first value that is not a number in a column of numbers."""
+def check_kinds(frame: pl.DataFrame, texts: pl.DataFrame, types: ColumnTypes, path: Path, n_before: int) -> None:
+    """Raise an error that names the first value that is not read as the rest of a column of numbers or dates."""
     import polars as pl
 
-    for name, kind in kinds.items():
-        if kind != "number" or frame[name].dtype != pl.String or frame[name].null_count() == frame.height:
+    for name, kind in types.kinds.items():
+        if kind == "date" and name not in types.format.dates:
+            continue  # models read ISO 8601 themselves
+        if kind == "text" or frame[name].dtype != pl.String or frame[name].null_count() == frame.height:
             continue
-        wrong = texts[name].is_not_null() & texts[name].str.strip_chars().cast(pl.Float64, strict=False).is_null()
-        row = wrong.arg_max() or 0
+        row = types.unreadable(texts[name], kind).arg_max() or 0
         raise fail(
-            f"Column '{name}' of '{path}' holds numbers in the training table, but {texts[name][row]!r} in row "
+            f"Column '{name}' of '{path}' holds {kind}s in the training table, but {texts[name][row]!r} in row "
             f"{n_before + row + 1:,}. Correct that value (empty or NA if it is missing)."
         )
 

@@ -143,6 +143,8 @@ def test_missing_values(tmp_path):
         (["3-APR-2025", "31-MAY-2025"], [APRIL_3, MAY_31], "day-month-year"),
         (["Apr 3, 2025", "May 31, 2025"], [APRIL_3, MAY_31], "month day, year"),
         (["2025-04-03", "2025-05-31"], [APRIL_3, MAY_31], ""),
+        (["4 May 2025", "3 April 2025"], [MAY_4, APRIL_3], "day month year"),
+        (["May 4, 2025", "April 3, 2025", "Apr 3, 2025"], [MAY_4, APRIL_3, APRIL_3], "month day, year"),
     ],
 )
 def test_dates_are_decided_from_the_whole_column(tmp_path, cells, dates, expected_note):
@@ -157,6 +159,38 @@ def test_dates_are_decided_from_the_whole_column(tmp_path, cells, dates, expecte
 def test_dates_with_times(tmp_path, time):
     found, _ = read(tmp_path, f"d,n\n03/04/2025 {time},1\n31/05/2025 {time},2\n")
     assert [when.date() for when in found["d"]] == [APRIL_3, MAY_31]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["2025-04-03", "2025-05-31 10:30"], [(4, 3, 0, 0), (5, 31, 10, 30)]),
+        (["-", "2025-04-03 09:00:00", " 2025-05-31 10:30:00"], [None, (4, 3, 9, 0), (5, 31, 10, 30)]),
+        (["2025-04-03 9:00 AM", "2025-05-31 1:30 PM"], [(4, 3, 9, 0), (5, 31, 13, 30)]),
+        (["2025/04/03 12:00:00 am", "2025/05/31 01:30:00 pm"], [(4, 3, 0, 0), (5, 31, 13, 30)]),
+    ],
+)
+def test_times_after_the_year_first(tmp_path, cells, expected):
+    found, _ = read(tmp_path, "d,n\n" + "".join(f"{cell},1\n" for cell in cells))
+    assert found["d"] == [None if when is None else datetime.datetime(2025, *when) for when in expected]
+
+
+@pytest.mark.parametrize(
+    ("cells", "odd"),
+    [
+        (["1.25", "-", "3"], "1.2O"),
+        (["1,234.5", "2"], "1,23"),
+        (["2025-04-03", "2025-05-31"], "2025-02-30"),
+        (["31/05/2025", "03/04/2025"], "31/06/2025"),
+        (["4 May 2025", "3 April 2025"], "4 Mai 2025"),
+    ],
+)
+def test_the_value_that_makes_a_column_text_is_named(tmp_path, cells, odd):
+    rows = [*cells * 5, odd, *cells * 5]
+    found, note = read(tmp_path, "x|n\n" + "".join(f"{cell}|1\n" for cell in rows))
+    assert found["x"] == rows
+    assert note.endswith(f"; 'x' is text because of '{odd}' in row {5 * len(cells) + 1}.")
+    assert "because" not in read(tmp_path, "x|n\n" + "".join(f"{cell}|1\n" for cell in [*rows, odd, odd]))[1]
 
 
 def test_dates_that_fit_both_orders_are_asked_for(tmp_path):
@@ -321,6 +355,42 @@ def test_a_value_that_is_no_number_is_named_at_predict(tmp_path, monkeypatch):
     assert "Column 'a' of 't.csv' holds numbers in the training table, but 'two' in row 3." in (
         run("predict", "m", "t.csv", code=1).stderr
     )
+
+
+@pytest.fixture
+def two_blocks(tmp_path, monkeypatch):
+    """Return a function that predicts rows, read in blocks of two: 0 where a is below 500, else 1."""
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame({"a": [0.0, 1e3], "d": [APRIL_3] * 2, "e": [0.5] * 2})
+    spinney.DecisionTreeRegressor(min_samples_leaf=1).fit(frame, [0.0, 1.0]).save("m")
+
+    def predict(rows, code=0):
+        rows = ["a;d;e", *rows]
+        monkeypatch.setattr("spinney.cli.tables.BLOCK_BYTES", len("\n".join(rows[:3])) + 1)
+        Path("t.csv").write_text("\n".join(rows) + "\n")
+        return run("predict", "m", "t.csv", code=code)
+
+    return predict
+
+
+@pytest.mark.parametrize(
+    ("later", "problem"),
+    [
+        (["1,5;01/06/2025;1", "9;01/06/2025;1"], ""),
+        (["-;01/06/2025;1", "-;-;1"], ""),
+        (["2,500;01/06/2025;0.5", "9;01/06/2025;0.5"], ""),  # read as before, whatever other columns hold
+        (["7;01/06/2025;1", "1.5;01/06/2025;1"], "holds numbers in the training table, but '1.5' in row 4"),
+        (["7;01/06/2025;1", "1,234.5;01/06/2025;1"], "holds numbers in the training table, but '1,234.5' in row 4"),
+        (["9;01/06/2025;1", "9;06/13/2025;1"], "holds dates in the training table, but '06/13/2025' in row 4"),
+    ],
+)
+def test_later_blocks_are_read_as_the_first(two_blocks, later, problem):
+    result = two_blocks(["1,234;31/05/2025;1", "2,345;31/05/2025;1", *later], code=1 if problem else 0)
+    assert problem in result.stderr
+    if not problem:
+        found = pl.read_csv(result.stdout.encode())["prediction"].to_list()
+        assert all(value == 0.0 for value, row in zip(found[2:], later, strict=True) if row[0] != "-")
+        assert result.stderr.count("1,234 in 'a' read as 1.234") == 1
 
 
 @pytest.mark.parametrize("name", ["fit", "predict", "study", "explain", "compare", "bench"])
