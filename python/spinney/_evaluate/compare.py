@@ -88,7 +88,7 @@ def compare(
     repeats : int, default=2
         Repeats with new folds, if `cv` is a number.
     scoring : str, callable, list or dict of these, optional
-        Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without "neg_", and
+        Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without ``neg_``, and
         short ones: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
         accuracy (and ROC AUC for two classes), or root mean squared error and R², as in `study`; accuracy comes first
         if a model has no probabilities.
