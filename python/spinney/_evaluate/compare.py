@@ -507,7 +507,7 @@ class Comparison(ShownAsTable):
         metric = self.metrics[0]
         head = ["", *(shown_name(name) for name in self.metrics), f"difference from {elide(self.reference_, 24)}"]
         head += ["p", "p (Holm)", "fit s", "predict s"]
-        rows = [head, *(self._line(name) for name in self.names)]
+        rows = [head, *(self._line(name, gap) for name, gap in self.differences().items())]
         title = (
             f"{plural(len(self), 'model')}, {plural(self.n_folds, 'fold')}, "
             f"{self.n_train:,.0f} training rows and {self.n_test:,.0f} held-out rows; "
@@ -520,8 +520,8 @@ class Comparison(ShownAsTable):
             notes.append("Fits ran in parallel, on one thread each.")
         return "\n".join([title, "", *align(rows), *([""] if notes else []), *notes])
 
-    def _line(self, name: str) -> list[str]:
-        gap, k = self.differences()[name], self.names.index(name)
+    def _line(self, name: str, gap: Difference) -> list[str]:
+        k = self.names.index(name)
         cells = [elide(one_line(name), 32)]
         for metric in self.metrics:
             mean, error = self.mean(name, metric)

@@ -1,9 +1,9 @@
 """What a study fits next and to how many rows, decided by the time left and the seconds of earlier fits.
 
-Pure logic: it runs nothing and reads no clock. The order is: the first job, whatever it takes; jobs that lead; then
-those with the highest expected gain per second. A job that is too slow for all rows waits, but only once one of its
-fits was timed. When no other job is left, waiting jobs get as many rows as there is time for, and more rows as long as
-time is left.
+Pure logic: it runs nothing and reads no clock. The order is: the first job, with fewer rows only if two folds of all
+rows would take several times the time left; jobs that lead; then those with the highest expected gain per second. A job
+that is too slow for all rows waits, but only once one of its fits was timed. When no other job is left, waiting jobs
+get as many rows as there is time for, and more rows as long as time is left.
 """
 
 from __future__ import annotations
