@@ -48,19 +48,36 @@ Doubles2Out sums(const AdditiveHandle& self, const TableHandle& table, std::size
   return Doubles2Out(owned->data(), {table.table.n_rows, width}, owner);
 }
 
-// By name; a parameter follows after a space.
+// By name; a parameter follows after a space, and so does each cut between ordered classes.
+Link ordinal_link(const std::string& given, std::size_t at) {
+  Link link{LinkKind::ordinal};
+  const char* last = given.data() + given.size();
+  while (at < given.size()) {
+    double cut = 0;
+    const auto [end, error] = std::from_chars(given.data() + at + 1, last, cut);
+    const bool is_apart = end == last || *end == ' ';
+    if (error != std::errc{} || !is_apart || (!link.cuts.empty() && !(cut > link.cuts.back())))
+      throw nb::value_error("Unknown link.");
+    link.cuts.push_back(cut);
+    at = static_cast<std::size_t>(end - given.data());
+  }
+  if (link.cuts.empty()) throw nb::value_error("Unknown link.");
+  return link;
+}
+
 Link link_named(const std::string& given) {
   static constexpr std::pair<const char*, LinkKind> names[] = {
-      {"identity", LinkKind::identity},  {"log", LinkKind::log},
-      {"logistic", LinkKind::logistic},  {"signed_square", LinkKind::signed_square},
-      {"softplus", LinkKind::softplus},  {"logit", LinkKind::logit},
-      {"sigmoid", LinkKind::sigmoid},    {"step", LinkKind::step},
-      {"focal", LinkKind::focal},        {"hinge", LinkKind::hinge},
-      {"softmax", LinkKind::softmax},    {"one_vs_rest", LinkKind::one_vs_rest},
-      {"separate", LinkKind::separate},  {"half_logit", LinkKind::half_logit},
-      {"ascending", LinkKind::ascending}};
+      {"identity", LinkKind::identity},   {"log", LinkKind::log},
+      {"logistic", LinkKind::logistic},   {"signed_square", LinkKind::signed_square},
+      {"softplus", LinkKind::softplus},   {"logit", LinkKind::logit},
+      {"sigmoid", LinkKind::sigmoid},     {"step", LinkKind::step},
+      {"focal", LinkKind::focal},         {"hinge", LinkKind::hinge},
+      {"softmax", LinkKind::softmax},     {"one_vs_rest", LinkKind::one_vs_rest},
+      {"separate", LinkKind::separate},   {"half_logit", LinkKind::half_logit},
+      {"ascending", LinkKind::ascending}, {"log1p", LinkKind::log1p}};
   const std::size_t space = given.find(' ');
   const std::string name = given.substr(0, space);
+  if (name == "ordinal") return ordinal_link(given, std::min(space, given.size()));
   double parameter = 0;
   if (space != std::string::npos) {
     const char *first = given.data() + space + 1, *last = given.data() + given.size();
@@ -68,14 +85,14 @@ Link link_named(const std::string& given) {
       throw nb::value_error("Unknown link.");
   }
   for (const auto& [known, kind] : names)
-    if (name == known && has_parameter(kind) == (space != std::string::npos)) return {kind, parameter};
+    if (name == known && has_parameter(kind) == (space != std::string::npos)) return {kind, parameter, {}};
   throw nb::value_error("Unknown link.");
 }
 
 Doubles2Out predicted(const std::string& name, const Doubles2& scores) {
   const Link link = link_named(name);
   const std::size_t width = n_predicted(link, scores.shape(1));
-  if (width != scores.shape(1) && scores.shape(1) != 1) throw nb::value_error("This link takes one score.");
+  if (takes_one_score(link) && scores.shape(1) != 1) throw nb::value_error("This link takes one score.");
   std::vector<double> out(scores.shape(0) * width);
   apply_link(link, scores.data(), scores.shape(0), scores.shape(1), out.data());
   return own_rows(std::move(out), width);
@@ -92,14 +109,18 @@ class RowScorer {
         scores_(start_.size()) {
     if (start_.size() != trees.additive.n_outputs())
       throw nb::value_error("start must have one number for each output.");
-    if (start_.size() != 1 && n_predicted(link_, start_.size()) != start_.size())
-      throw nb::value_error("This link takes one score.");
+    if (start_.size() != 1 && takes_one_score(link_)) throw nb::value_error("This link takes one score.");
     run_interruptible([&](Interrupt& interrupt) { trees.additive.prepare_one(interrupt); });
   }
 
-  // The index of the largest score; for one score, whether it is above 0.
+  // The index of the largest score; for one score, whether it is above 0, or the most probable of ordered classes.
   std::size_t code(const Doubles1& row, const std::optional<Doubles1>& offset) {
     score(row, offset);
+    if (link_.kind == LinkKind::ordinal) {
+      std::vector<double> proba(n_predicted(link_, 1));
+      apply_link(link_, scores_.data(), 1, 1, proba.data());
+      return static_cast<std::size_t>(std::max_element(proba.begin(), proba.end()) - proba.begin());
+    }
     if (scores_.size() == 1) return scores_[0] > 0;
     return static_cast<std::size_t>(std::max_element(scores_.begin(), scores_.end()) - scores_.begin());
   }

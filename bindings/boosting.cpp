@@ -232,28 +232,33 @@ std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first,
   return trees;
 }
 
-// The first round of each booster, the second of each, and so on.
+// The first round of each booster, the second of each, and so on. Some boosters may know only the first columns.
 AdditiveHandle* interleave_rounds(const std::vector<const BoostingHandle*>& boosters,
-                                  const std::vector<double>& factors, const std::vector<Statistics>& statistics,
+                                  const std::vector<std::vector<double>>& factors,
+                                  const std::vector<Statistics>& statistics,
                                   const std::vector<std::uint32_t>& n_rounds) {
-  if (boosters.empty() || statistics.size() != boosters.size() || n_rounds.size() != boosters.size())
-    throw nb::value_error("Pass statistics and a number of rounds for each of at least one booster.");
+  if (boosters.empty() || factors.size() != boosters.size() || statistics.size() != boosters.size() ||
+      n_rounds.size() != boosters.size())
+    throw nb::value_error("Pass factors, statistics and a number of rounds for each of at least one booster.");
   std::vector<ModelTrees> models;
-  std::size_t most = 0;
+  std::size_t most = 0, widest = 0;
   models.reserve(boosters.size());
   for (std::size_t i = 0; i < boosters.size(); ++i) {
     if (boosters[i] == nullptr) throw nb::value_error("A booster is None.");
-    models.emplace_back(*boosters[i], factors, statistics[i], n_rounds[i]);
-    if (models[i].n_categories() != models[0].n_categories())
-      throw nb::value_error("The boosters have different columns.");
+    models.emplace_back(*boosters[i], factors[i], statistics[i], n_rounds[i]);
+    if (models[i].n_categories().size() > models[widest].n_categories().size()) widest = i;
     most = std::max(most, models[i].n_rounds_used());
   }
+  const std::vector<std::uint32_t>& all = models[widest].n_categories();
+  for (const ModelTrees& of : models)
+    if (!std::equal(of.n_categories().begin(), of.n_categories().end(), all.begin()))
+      throw nb::value_error("The boosters have different columns.");
   const std::size_t n_scores = boosters[0]->boosting->rows().scores.size();
   Forest forest;
   for (std::size_t r = 0; r < most; ++r)
     for (const ModelTrees& of : models)
       for (std::size_t k = 0; k < n_scores && r < of.n_rounds_used(); ++k) forest.add(of.tree(r * n_scores + k));
-  return new AdditiveHandle(std::move(forest), n_scores, models[0].n_categories());
+  return new AdditiveHandle(std::move(forest), n_scores, all);
 }
 
 void advance_handles(const std::vector<BoostingHandle*>& handles, const std::vector<EarlyStopping*>& stoppings,

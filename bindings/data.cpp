@@ -113,6 +113,7 @@ void TableHandle::add_matrix(nb::object values) {
   c.dtype = dtype_of(array.dtype());
   const auto item = static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
   c.stride = array.stride(0) * item;
+  table.columns.reserve(table.n_columns() + array.shape(1));
   for (std::size_t j = 0; j < array.shape(1); ++j) {
     c.data = static_cast<const std::byte*>(array.data()) + static_cast<std::ptrdiff_t>(j) * array.stride(1) * item;
     table.columns.push_back(c);
@@ -230,6 +231,26 @@ static nb::object column_as_float64(const TableHandle& handle, std::size_t j) {
   return nb::ndarray<nb::numpy, double, nb::ndim<1>>(out, {n}, owner).cast();
 }
 
+using Features = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+static Doubles2Out block_as_float64(const TableHandle& handle, const Features& features, bool by_row) {
+  constexpr std::size_t few = 100'000;  // numbers, read in the time that other threads take to start
+  const std::size_t n_rows = handle.table.n_rows;
+  for (std::size_t t = 0; t < features.size(); ++t)
+    if (features(t) < 0 || static_cast<std::size_t>(features(t)) >= handle.table.n_columns())
+      throw nb::index_error("The table has no such column.");
+  const std::size_t shape[] = {by_row ? n_rows : features.size(), by_row ? features.size() : n_rows};
+  auto* out = new double[shape[0] * shape[1]];
+  const nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  if (shape[0] * shape[1] <= few) {
+    read_block(handle.table, features.data(), features.size(), by_row, out);
+    return Doubles2Out(out, 2, shape, owner);
+  }
+  const Table table = handle.table;  // a copy: other threads may add columns meanwhile
+  run_interruptible([&](Interrupt&) { read_block(table, features.data(), features.size(), by_row, out); });
+  return Doubles2Out(out, 2, shape, owner);
+}
+
 static Array<std::uint64_t> fingerprints_of(const TableHandle& handle, int n_jobs) {
   const int n_threads = resolve_threads(n_jobs);
   return own(run_interruptible([&](Interrupt& interrupt) { return fingerprints(handle.table, n_threads, interrupt); }));
@@ -341,6 +362,8 @@ void init_data(nb::module_& m) {
           "A table with the same columns, sharing their memory, to which others may be added.")
       .def("column", &spinney::column_as_float64, nb::arg("j"),
            "A copy of column j as float64: NaN is missing, a category is its code.")
+      .def("block", &spinney::block_as_float64, nb::arg("features"), nb::arg("by_row"),
+           "A copy of columns, as by `column`: an array of shape (n_features, n_rows), or with `by_row` its transpose.")
       .def("values_at", &spinney::values_at, nb::arg("j"), nb::arg("rows"), "Some rows of column j, as by `column`.")
       .def(
           "n_categories", [](const TableHandle& t, std::size_t j) { return t.at(j).n_categories; }, nb::arg("j"),

@@ -200,8 +200,6 @@ static ForestHandle* from_trees(const std::vector<const TreeHandle*>& trees, std
   Forest forest;
   for (const TreeHandle* t : trees) {
     if (t->n_categories != n_categories) throw nb::value_error("The trees have different columns.");
-    if (forest.n_trees() > 0 && t->tree.value_width != forest.nodes.value_width)
-      throw nb::value_error("The trees have different numbers of values.");
     if (!t->tree.linear_leaves.empty()) throw nb::value_error("The trees of a forest must not have linear leaves.");
     forest.add(t->tree);
   }

@@ -3,15 +3,19 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "arrays.h"
 #include "base/pairwise.h"
+#include "base/threads.h"
+#include "loss/ordinal.h"
 #include "loss/row_loss.h"
 #include "loss/start.h"
 #include "module.h"
@@ -37,13 +41,34 @@ std::string link_of(const std::string& name, double parameter) {
   return has_parameter ? std::string(traits.link) + " " + nb::repr(nb::float_(parameter)).c_str() : traits.link;
 }
 
+// One number, or the ascending cuts between ordered classes.
+using LossNumbers = std::variant<double, Doubles1>;
+
+NamedLoss with_numbers(const std::string& name, const LossNumbers& numbers) {
+  const Loss loss = loss_named(name);
+  const auto* cuts = std::get_if<Doubles1>(&numbers);
+  if (traits_of(loss).has_cuts != (cuts != nullptr))
+    throw nb::value_error("parameter: an array of cuts is for ordered classes.");
+  if (cuts == nullptr) return {loss, std::get<double>(numbers), {}};
+  NamedLoss found{loss, 0, std::vector<double>(cuts->data(), cuts->data() + cuts->shape(0))};
+  for (std::size_t k = 0; k < found.cuts.size(); ++k)
+    if (!std::isfinite(found.cuts[k]) || (k > 0 && !(found.cuts[k] > found.cuts[k - 1])))
+      throw nb::value_error("parameter: cuts must be finite, and ascend.");
+  return found;
+}
+
+void check_classes(const Doubles1& target, double n_classes) {
+  for (std::size_t r = 0; r < target.shape(0); ++r)
+    if (!(target.data()[r] >= 0) || target.data()[r] >= n_classes)
+      throw nb::value_error("target: a class code is out of range.");
+}
+
 void check_rows(const NamedLoss& loss, const Doubles1& target, std::uint32_t n_scores) {
   const std::uint32_t wanted = loss.traits().n_scores;
   if (n_scores < 1 || (wanted != 0 && n_scores != wanted))
     throw nb::value_error("scores has the wrong number of columns.");
-  for (std::size_t r = 0; wanted == 0 && r < target.shape(0); ++r)
-    if (!(target.data()[r] >= 0) || target.data()[r] >= n_scores)
-      throw nb::value_error("target: a class code is out of range.");
+  if (!loss.cuts.empty()) check_classes(target, static_cast<double>(loss.cuts.size() + 1));
+  if (wanted == 0) check_classes(target, n_scores);
 }
 
 void check_weight(const std::optional<Doubles1>& weight, const Doubles1& target) {
@@ -65,20 +90,22 @@ double bend_at(const NamedLoss& loss, const Doubles1& target, const double* scor
   return delta_of(loss.loss, loss.parameter, sizes);
 }
 
-Query read_query(const std::string& name, double parameter, const Doubles1& target, const Doubles2& scores) {
-  const NamedLoss loss{loss_named(name), parameter};
+Query read_query(const std::string& name, const LossNumbers& parameter, const Doubles1& target,
+                 const Doubles2& scores) {
+  NamedLoss loss = with_numbers(name, parameter);
   const auto n_scores = static_cast<std::uint32_t>(scores.shape(0));
   if (scores.shape(1) != target.shape(0)) throw nb::value_error("target and scores have different numbers of rows.");
   check_rows(loss, target, n_scores);
-  return {loss, {{target.data(), target.shape(0)}, scores.data(), n_scores}};
+  return {std::move(loss), {{target.data(), target.shape(0)}, scores.data(), n_scores}};
 }
 
-Array<double> loss_rows(const std::string& name, double parameter, const Doubles1& target, const Doubles2& scores) {
+Array<double> loss_rows(const std::string& name, const LossNumbers& parameter, const Doubles1& target,
+                        const Doubles2& scores) {
   const Query query = read_query(name, parameter, target, scores);
   return own(row_losses(query.loss, query.rows));
 }
 
-double loss_value(const std::string& name, double parameter, const Doubles1& target, const Doubles2& scores,
+double loss_value(const std::string& name, const LossNumbers& parameter, const Doubles1& target, const Doubles2& scores,
                   const std::optional<Doubles1>& weight) {
   check_weight(weight, target);
   const Query query = read_query(name, parameter, target, scores);
@@ -89,8 +116,8 @@ double loss_value(const std::string& name, double parameter, const Doubles1& tar
   return pairwise_sum(losses) / pairwise_sum({weight->data(), losses.size()});
 }
 
-std::tuple<Doubles2Out, Doubles2Out> loss_gradients(const std::string& name, double parameter, const Doubles1& target,
-                                                    const Doubles2& scores) {
+std::tuple<Doubles2Out, Doubles2Out> loss_gradients(const std::string& name, const LossNumbers& parameter,
+                                                    const Doubles1& target, const Doubles2& scores) {
   const Query query = read_query(name, parameter, target, scores);
   const std::size_t n = target.shape(0);
   RowGradients found = row_gradients(query.loss, query.rows);
@@ -100,17 +127,32 @@ std::tuple<Doubles2Out, Doubles2Out> loss_gradients(const std::string& name, dou
 double loss_delta(const std::string& name, double parameter, const Doubles1& target, const Doubles1& score,
                   const std::optional<Doubles1>& weight) {
   check_weight(weight, target);
-  const NamedLoss loss{loss_named(name), parameter};
+  const NamedLoss loss{loss_named(name), parameter, {}};
   if (!loss.traits().has_delta) return parameter;
   if (score.shape(0) != target.shape(0)) throw nb::value_error("target and score have different numbers of rows.");
   return bend_at(loss, target, score.data(), weight ? weight->data() : nullptr);
+}
+
+Array<double> ordinal_cuts(const Doubles1& target, const Doubles1& score, const std::optional<Doubles1>& weight,
+                           std::size_t n_classes, int n_jobs) {
+  check_weight(weight, target);
+  if (score.shape(0) != target.shape(0)) throw nb::value_error("target and score have different numbers of rows.");
+  if (n_classes < 2) throw nb::value_error("n_classes must be at least 2.");
+  check_classes(target, static_cast<double>(n_classes));
+  const OrdinalRows rows{{target.data(), target.shape(0)}, score.data(), weight ? weight->data() : nullptr, n_classes};
+  std::vector<double> cuts;
+  {
+    nb::gil_scoped_release release;
+    cuts = best_cuts(rows, resolve_threads(n_jobs));
+  }
+  return own(std::move(cuts));
 }
 
 Array<double> loss_start(const std::string& name, double parameter, const Doubles1& target,
                          const std::optional<Doubles1>& weight, const std::optional<Doubles2>& offset,
                          std::uint32_t n_scores) {
   check_weight(weight, target);
-  const NamedLoss loss{loss_named(name), parameter};
+  const NamedLoss loss{loss_named(name), parameter, {}};
   if (offset && (offset->shape(0) != n_scores || offset->shape(1) != target.shape(0)))
     throw nb::value_error("offset must have the shape (n_scores, n_rows).");
   check_rows(loss, target, n_scores);
@@ -165,6 +207,8 @@ void init_traits(nb::module_& m) {
       .def_ro("needs_damping", &LossTraits::needs_damping)
       .def_ro("has_delta", &LossTraits::has_delta,
               "Whether it is quadratic up to a quantile of the residuals and linear beyond.")
+      .def_ro("has_cuts", &LossTraits::has_cuts,
+              "Whether its parameters are cuts between ordered classes: `ordinal_cuts`.")
       .def_ro("is_shift_invariant", &LossTraits::is_shift_invariant,
               "Whether only the distance from score to target matters, so that both may be shifted.")
       .def_prop_ro("is_additive", &LossTraits::is_additive, "Whether leaf values are functions of sums over rows.");
@@ -183,13 +227,15 @@ void init_losses(nb::module_& m) {
   m.def("loss_link", &link_of, "name"_a, "parameter"_a, "The link from scores to predictions; see `predicted`.");
   m.def("loss_rows", &loss_rows, "name"_a, "parameter"_a, "target"_a, "scores"_a,
         "Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: "
-        "`loss_delta`.");
+        "`loss_delta`; for a loss with cuts, an array of these.");
   m.def("loss_value", &loss_value, "name"_a, "parameter"_a, "target"_a, "scores"_a, "weight"_a.none(),
         "Weighted mean of `loss_rows`.");
   m.def("loss_gradients", &loss_gradients, "name"_a, "parameter"_a, "target"_a, "scores"_a,
         "Gradients and hessians of `loss_rows`, by score and row, without weights.");
   m.def("loss_delta", &loss_delta, "name"_a, "parameter"_a, "target"_a, "score"_a, "weight"_a.none(),
         "Delta, the residual at which the loss becomes linear; for other losses, the parameter.");
+  m.def("ordinal_cuts", &ordinal_cuts, "target"_a, "score"_a, "weight"_a.none(), "n_classes"_a, "n_jobs"_a,
+        "Ascending cuts between ordered classes of minimum loss at these scores.");
   m.def("loss_start", &loss_start, "name"_a, "parameter"_a, "target"_a, "weight"_a.none(), "offset"_a.none(),
         "n_scores"_a, "Constant scores of minimum loss with offsets, (n_scores, n_rows). Weights are positive.");
   m.def("root_of_sum", &point_of_balance, "terms_at"_a, "reach"_a, "base"_a, "scale"_a,

@@ -27,7 +27,6 @@ static nb::tuple explain(const SummedTrees& trees, const TableHandle& table, con
   if (unknown != nullptr && categories_of(*unknown) != categories_of(table.table))
     throw nb::value_error("The background and the table have different columns.");
   if (unknown != nullptr && unknown->n_rows == 0) throw nb::value_error("The background has no rows.");
-  if (!trees.nodes.linear_leaves.empty()) throw nb::value_error("The trees must not have linear leaves.");
   if (trees.turns > 1 && trees.nodes.value_width != 1)
     throw nb::value_error("Trees with several outputs in turn must have one value per leaf.");
   const std::size_t n_values = table.table.n_rows * table.table.n_columns() * trees.n_outputs();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <stdexcept>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "base/platform.h"
+#include "base/recent_number.h"
 
 namespace spinney {
 
@@ -126,11 +128,14 @@ int detail::cgroup_limit(const std::string& root) {
 }
 
 int available_threads() {
-  const auto hardware = static_cast<int>(std::thread::hardware_concurrency());  // 0: unknown
-  const int granted = platform::n_granted_processors();                         // 0: all
-  const int limit = std::min(granted > 0 ? granted : no_limit, detail::cgroup_limit(""));
-  if (hardware > 0) return std::max(1, std::min(limit, hardware));
-  return limit == no_limit ? 1 : limit;
+  static constinit RecentNumber limit;
+  const int of_machine = limit.get(std::chrono::steady_clock::now(), [] {
+    const auto hardware = static_cast<int>(std::thread::hardware_concurrency());  // 0: unknown
+    return std::min(hardware > 0 ? hardware : no_limit, detail::cgroup_limit(""));
+  });
+  const int granted = platform::n_granted_processors();  // 0: all
+  const int n = std::min(granted > 0 ? granted : no_limit, of_machine);
+  return n == no_limit ? 1 : std::max(1, n);
 }
 
 int resolve_threads(int n_jobs) {

@@ -7,8 +7,9 @@ namespace spinney {
 
 inline constexpr int max_threads = 1024;
 
-// The smallest of affinity mask, cgroup CPU quota (rounded up) and hardware; at least 1. Read on every call, because
-// all three may change while the process runs.
+// The smallest of affinity mask, cgroup CPU quota (rounded up) and hardware; at least 1. All three may change while the
+// process runs. Quota and hardware are read again after a second, because reading their files takes longer than predicting
+// a row.
 int available_threads();
 
 // Converts the n_jobs of an estimator to a number of threads in [1, max_threads].

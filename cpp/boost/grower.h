@@ -1,19 +1,16 @@
 // Grows boosted trees best-first, depth-wise, with one split per level (symmetric), or with forced splits first; leaves
 // have one value or several. The rows are accessed through the calls of boost/rows.h.
 //
-// The leaf with the largest gain is split next. All threads together split a large leaf; while leaves are small, each
-// thread splits one and speculatively splits leaves that are likely to come next. Where rows are best read for several
-// leaves at once, all leaves that may be split soon form one batch. None of this changes the tree.
+// The leaf with the largest gain is split next. Several threads split it together with the leaves that are likely to come
+// next: all threads share the large leaves of such a batch, and each thread takes small ones alone. Splits enter the tree
+// in the order of one thread, so none of this changes it.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,11 +37,11 @@ class TreeGrower : public Rows::Growth {
         interrupt_(interrupt),
         rows_(*this, std::forward<OfRows>(of_rows)..., n_threads_, interrupt) {}
 
-  BoostedTree grow()
+  // `least_gain_before`: that of the previous tree, or 0.
+  BoostedTree grow(double least_gain_before)
     requires PresentRows<Rows>
   {
     auto root = build_root(rows_.n_rows());
-    alone_ns_ = std::clamp(rows_.estimated_ns() / (4.0 * n_threads_), 100'000.0, 500'000.0);
     if constexpr (Rows::takes_given_splits) {
       if (params_.symmetric) return grow_levels(std::move(root));
       params_.forced_splits.empty() ? push(std::move(root)) : force_splits(std::move(root));
@@ -55,10 +52,8 @@ class TreeGrower : public Rows::Growth {
       interrupt_.check();
       if (rows_.most_nodes() > 1)
         split_batch(next_leaves(std::min(n_to_come(), rows_.most_nodes())));
-      else if (n_threads_ > 1 && is_for_one_thread(*heap_.front()) && is_worth_splitting_ahead())
-        split_ahead();
       else
-        split_next();
+        split_soon(leaves_to_split(least_gain_before));
     }
     return finished();
   }
@@ -109,25 +104,70 @@ class TreeGrower : public Rows::Growth {
   void release(Leaf& leaf) override { rows_.release(leaf, leaf.made_by); }
   void rejoin(Leaf& leaf) override { rows_.rejoin(leaf, leaf.left->n()); }
 
-  ThreadTeam team_for(const Leaf& leaf) const {
-    return {rows_.estimated_ns(leaf) < worth_a_wake_up_ns ? 1 : n_threads_, 0};
-  }
+  ThreadTeam team_for(double estimated_ns) const { return {estimated_ns < worth_a_wake_up_ns ? 1 : n_threads_, 0}; }
 
-  void split_next() {
-    Leaf& next = *heap_.front();
-    LeafSplit<Leaf> split{.leaf = &next, .searches = n_to_come() > 1};
-    carry_out({&split, 1}, team_for(next));
-    settle(split);
-  }
-
-  void split_batch(const std::vector<Leaf*>& leaves) {
+  std::vector<LeafSplit<Leaf>> splits_of(std::span<Leaf* const> leaves) const {
     std::vector<LeafSplit<Leaf>> splits(leaves.size());
-    for (std::size_t i = 0; i < leaves.size(); ++i) {
-      splits[i].leaf = leaves[i];
-      splits[i].searches = n_to_come() > 1;
-    }
+    for (std::size_t i = 0; i < leaves.size(); ++i) splits[i] = {.leaf = leaves[i], .searches = n_to_come() > 1};
+    return splits;
+  }
+
+  void split_batch(std::span<Leaf* const> leaves) {
+    std::vector<LeafSplit<Leaf>> splits = splits_of(leaves);
     carry_out(splits, {n_threads_, 0});
     for (LeafSplit<Leaf>& split : splits) settle(split);
+  }
+
+  // ---- leaves that come next -----------------------------------------------------------------------------
+
+  // Per thread: sharing a leaf takes several parallel loops, which further leaves of the batch then share.
+  static constexpr double ns_to_share = 10'000, ns_to_share_more = 2'000;
+
+  // Leaves that will probably be split, and others for threads that would have no work.
+  std::vector<Leaf*> leaves_to_split(double least_gain_before) const {
+    if (n_threads_ == 1) return {heap_.front().get()};
+    const auto threads = static_cast<std::size_t>(n_threads_);
+    std::vector<Leaf*> leaves = next_leaves(std::min(n_to_come(), 4 * threads));
+    std::size_t n = std::min(leaves.size(), threads);
+    while (n < leaves.size() && leaves[n]->best.gain >= least_gain_before) ++n;
+    leaves.resize(n);
+    return leaves;
+  }
+
+  void split_soon(std::span<Leaf* const> leaves) {
+    std::vector<LeafSplit<Leaf>> splits = splits_of(leaves);
+    if (estimated_ns(splits) < 2 * worth_a_wake_up_ns) splits.resize(1);  // some of the others may not be needed
+    carry_out_by_size(splits);
+    for (LeafSplit<Leaf>& split : splits) settle(split);
+  }
+
+  double estimated_ns(std::span<const LeafSplit<Leaf>> splits) const {
+    double ns = 0;
+    for (const LeafSplit<Leaf>& split : splits) ns += rows_.estimated_ns(*split.leaf);
+    return ns;
+  }
+
+  // Threads share the large leaves, then each takes small ones, the largest first.
+  void carry_out_by_size(std::span<LeafSplit<Leaf>> splits) {
+    const double sum = estimated_ns(splits);
+    if (splits.size() == 1 || n_threads_ == 1 || sum < worth_a_wake_up_ns) {
+      for (LeafSplit<Leaf>& split : splits) carry_out({&split, 1}, team_for(rows_.estimated_ns(*split.leaf)));
+      return;
+    }
+    const auto ns = [&](const LeafSplit<Leaf>& split) { return rows_.estimated_ns(*split.leaf); };
+    std::ranges::stable_sort(splits, std::ranges::greater{}, ns);
+    const double even = sum / (2.0 * n_threads_);
+    const bool shares = ns(splits.front()) > even + n_threads_ * ns_to_share;
+    const double most_alone = even + n_threads_ * (shares ? ns_to_share_more : ns_to_share);
+    const auto alone = std::ranges::stable_partition(splits, [&](const LeafSplit<Leaf>& split) {
+      return ns(split) > most_alone || !rows_.may_take_one_thread(*split.leaf);
+    });
+    const std::span<LeafSplit<Leaf>> shared(splits.begin(), alone.begin());
+    if (!shared.empty()) carry_out(shared, {n_threads_, 0});
+    parallel_for(alone.size(), n_threads_, [&](std::size_t i, int worker) {
+      interrupt_.check();
+      carry_out({&alone[i], 1}, {1, worker});
+    });
   }
 
   // ---- one split for all nodes of a level --------------------------------------------------------------
@@ -158,10 +198,19 @@ class TreeGrower : public Rows::Growth {
   }
 
   std::vector<std::unique_ptr<Leaf>> split_level(std::vector<std::unique_ptr<Leaf>> level, const Split& best) {
+    std::vector<LeafSplit<Leaf>> splits;
+    for (auto& leaf : level) {
+      if (!may_split(*leaf)) continue;
+      leaf->best = rows_.of_node(best, *leaf);
+      if (leaf->best.gain > 0) splits.push_back({.leaf = leaf.get()});
+    }
+    carry_out_by_size(splits);
+    for (LeafSplit<Leaf>& split : splits) take_children(split);
     std::vector<std::unique_ptr<Leaf>> next;
     for (auto& leaf : level) {
-      if (may_split(*leaf)) leaf->best = rows_.of_node(best, *leaf);
-      if (may_split(*leaf) && leaf->best.gain > 0 && split_now(*leaf)) {
+      if (leaf->is_split()) {
+        record_split(*leaf);
+        ++n_leaves_;
         for (auto* child : {&leaf->left, &leaf->right}) {
           place(**child);
           next.push_back(std::move(*child));
@@ -174,16 +223,20 @@ class TreeGrower : public Rows::Growth {
     return next;
   }
 
-  // Splits a leaf regardless of the others; returns false, with its best split recounted, if a side has too few rows.
-  bool split_now(Leaf& leaf) {
-    LeafSplit<Leaf> split{.leaf = &leaf};
-    carry_out({&split, 1}, team_for(leaf));
-    if (!split.left) {
-      leaf.best = std::move(split.recounted);
-      return false;
-    }
+  // Returns false, with the leaf's best split recounted, if a side has too few rows.
+  static bool take_children(LeafSplit<Leaf>& split) {
+    Leaf& leaf = *split.leaf;
     leaf.left = std::move(split.left);
     leaf.right = std::move(split.right);
+    if (!leaf.is_split()) leaf.best = std::move(split.recounted);
+    return leaf.is_split();
+  }
+
+  // Splits a leaf regardless of the others.
+  bool split_now(Leaf& leaf) {
+    LeafSplit<Leaf> split{.leaf = &leaf};
+    carry_out({&split, 1}, team_for(rows_.estimated_ns(leaf)));
+    if (!take_children(split)) return false;
     record_split(leaf);
     ++n_leaves_;
     return true;
@@ -208,100 +261,7 @@ class TreeGrower : public Rows::Growth {
     forced.right > 0 ? force(std::move(leaf->right), forced.right) : push(std::move(leaf->right));
   }
 
-  // ---- one leaf per thread -----------------------------------------------------------------------------
-
-  bool is_for_one_thread(const Leaf& leaf) const {
-    return rows_.may_take_one_thread(leaf) && rows_.estimated_ns(leaf) <= alone_ns_;
-  }
-
-  // Threads are woken once for all remaining splits, so that even small splits pay.
-  bool is_worth_splitting_ahead() const {
-    if (n_to_come() < 2) return false;
-    double ns = static_cast<double>(n_to_come()) * rows_.least_ns();
-    for (const auto& leaf : heap_) ns += rows_.estimated_ns(*leaf);
-    return ns >= worth_a_wake_up_ns;
-  }
-
-  // Each thread splits the next leaf that no thread has taken, until the next leaf is too large for one thread or the
-  // tree is complete.
-  void split_ahead() {
-    is_given_up_ = false;
-    parallel_for(static_cast<std::size_t>(n_threads_), n_threads_, [&](std::size_t, int worker) {
-      std::unique_lock lock(mutex_);
-      while (!is_given_up_ && !is_done()) {
-        if (Leaf* leaf = next_leaf(worker))
-          split_taken(*leaf, worker, lock);
-        else if (n_taken_ > 0)
-          wait_for_news(lock);
-        else
-          return;
-      }
-    });
-  }
-
-  // The first leaf in split order, as far as it is known, that is neither split nor taken; or a leaf soon after it
-  // whose histogram is in this worker's cache. New leaves will come before about half of the waiting ones.
-  Leaf* next_leaf(int worker) {
-    const std::size_t most_ahead = 2 * static_cast<std::size_t>(n_threads_);
-    Leaf* found = nullptr;
-    std::size_t n_ahead = 0;
-    Growth::for_each_turn((n_to_come() + 1) / 2, soon_, [&](Leaf* leaf) {
-      if (!leaf->is_split() && !leaf->is_taken && is_for_one_thread(*leaf)) {
-        if (found == nullptr || leaf->made_by == worker) found = leaf;
-        if (leaf->made_by == worker) return false;
-      }
-      n_ahead += leaf->is_split() || found != nullptr;
-      return n_ahead < most_ahead;
-    });
-    return found;
-  }
-
-  void split_taken(Leaf& leaf, int worker, std::unique_lock<std::mutex>& lock) {
-    LeafSplit<Leaf> split{.leaf = &leaf, .searches = n_to_come() > 1};
-    leaf.is_taken = true;
-    ++n_taken_;
-    lock.unlock();
-    std::exception_ptr failure;
-    try {
-      interrupt_.check();
-      carry_out({&split, 1}, {1, worker});
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    lock.lock();
-    leaf.is_taken = false;
-    --n_taken_;
-    if (failure)
-      is_given_up_ = true;
-    else
-      settle(split);
-    commit_splits();
-    n_settled_.fetch_add(1, std::memory_order_release);
-    news_.notify_all();
-    if (failure) std::rethrow_exception(failure);
-  }
-
-  // Another thread will finish its split soon; sleeping takes longer than most splits.
-  void wait_for_news(std::unique_lock<std::mutex>& lock) {
-    const std::size_t seen = n_settled_.load(std::memory_order_relaxed);
-    const auto has_come = [&] { return n_settled_.load(std::memory_order_acquire) != seen; };
-    lock.unlock();
-    for (int i = 0; i < 64 && !has_come(); ++i) std::this_thread::yield();
-    interrupt_.check();
-    lock.lock();
-    news_.wait_for(lock, Interrupt::poll_interval, has_come);
-  }
-
   bool is_forcing_ = false;
-  double alone_ns_ = 0;  // splits that take no longer are done by one thread
-
-  // While each thread splits a leaf, the mutex protects the members below and the leaves of the tree.
-  std::mutex mutex_;
-  std::condition_variable news_;
-  std::atomic<std::size_t> n_settled_{0};
-  std::size_t n_taken_ = 0;
-  bool is_given_up_ = false;
-  std::vector<Leaf*> soon_;
 };
 
 }  // namespace spinney

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -34,7 +35,7 @@ struct GrowingNode {
   Histogram listed;  // histogram of the listed columns, if there are enough entries
   SplitType best;
   std::unique_ptr<GrowingNode> left, right;  // set once the split has been made, possibly speculatively
-  bool is_taken = false;                     // a thread is splitting it
+  bool is_taken = false;                     // its split is requested from partitions
   bool is_placed = false;                    // it is part of the tree
   std::size_t made = 0;                      // order of creation
   std::size_t at = 0;                        // its index among the nodes
@@ -66,6 +67,16 @@ class TreeGrowth {
     const std::size_t fewest =
         std::max<std::size_t>(2 * std::max<Row>(1, params_.min_samples_leaf), params_.min_samples_split);
     return leaf.n() >= fewest && leaf.depth < params_.max_depth;
+  }
+
+  // The gain of the last split; 0 if leaves remain to be split. Leaves of the next tree with such gains will probably be
+  // split.
+  double least_gain() const {
+    if (n_to_come() > 0) return 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (const NodeRecord& node : nodes_)
+      if (node.left != 0) least = std::min(least, node.split.gain);
+    return least;
   }
 
   const DrawnColumns& columns() const { return columns_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/pool.h"
 
@@ -44,7 +45,7 @@ void SearchedNode::consider(BoostSplit split) {
 HistogramScratch::HistogramScratch(std::size_t cells, int n_threads)
     : n_cells(cells),
       search(static_cast<std::size_t>(n_threads)),
-      parts(static_cast<std::size_t>(n_threads)),
+      parts(cells, n_threads),
       drawn(static_cast<std::size_t>(n_threads)) {}
 
 HistogramSearch::HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
@@ -195,73 +196,77 @@ void HistogramSearch::for_each_lane(int n_threads, Body&& body) const {
   });
 }
 
-// Workers take chunks of rows; worker 0 adds to the histogram, the others to private sums. Returns the workers that
-// took chunks.
-std::vector<std::uint8_t> HistogramSearch::fill_parts(Packed* histogram, const Row* rows, std::size_t n,
-                                                      int n_threads) const {
-  const std::size_t chunk = std::clamp<std::size_t>(n / (4 * static_cast<std::size_t>(n_threads)), 1024, 8192);
-  std::vector<std::uint8_t> used(static_cast<std::size_t>(n_threads), 0);
-  const auto clear = [&](Packed* cells) {
-    for (const std::uint32_t t : tiles_in_use_) fill_tile(t, cells, nullptr, 0);
+// Workers take chunks of rows. The worker of a node's first chunk adds to its histogram, others to private sums.
+void HistogramSearch::fill(std::span<FilledNode> nodes, int n_threads) const {
+  struct Chunk {
+    std::size_t node, begin, end;
   };
-  clear(histogram);
-  parallel_for((n + chunk - 1) / chunk, n_threads, [&](std::size_t c, int worker) {
-    interrupt_.check();
-    const auto w = static_cast<std::size_t>(worker);
-    Packed* mine = histogram;
-    if (w > 0) {
-      Histogram& part = scratch_.parts[w];
-      if (!part) part.reset(new Packed[scratch_.n_cells]);
-      mine = part.get();
-      if (!used[w]) clear(mine);
-      used[w] = 1;
+  const auto threads = static_cast<std::size_t>(n_threads);
+  const std::size_t least = 1024, most = nodes.size() == 1 ? 8192 : SIZE_MAX;
+  std::size_t n_rows = 0;
+  for (const FilledNode& node : nodes) n_rows += node.n_rows;
+  const std::size_t size = std::clamp(n_rows / (8 * threads), least, most);
+  std::vector<Chunk> chunks;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (std::size_t begin = 0; begin == 0 || begin < nodes[i].n_rows; begin += size)
+      chunks.push_back({i, begin, std::min(nodes[i].n_rows, begin + size)});
+  std::vector<Histogram> parts(nodes.size() * threads);
+  std::vector<Packed*> sums(nodes.size() * threads, nullptr);  // by node and worker
+  parallel_for(chunks.size(), n_threads, [&](std::size_t i, int worker) {
+    const Chunk& chunk = chunks[i];
+    const FilledNode& node = nodes[chunk.node];
+    const std::size_t at = chunk.node * threads + static_cast<std::size_t>(worker);
+    if (sums[at] == nullptr) {
+      if (chunk.begin > 0) parts[at] = scratch_.parts.take(worker);
+      sums[at] = chunk.begin > 0 ? parts[at].get() : node.histogram;
+      for (const std::uint32_t t : tiles_in_use_) fill_tile(t, sums[at], nullptr, 0);
     }
     for (const std::uint32_t t : tiles_in_use_)
-      tiles_.add_rows(t, pairs_, rows + c * chunk, std::min(chunk, n - c * chunk), mine);
+      add_rows(t, sums[at], node.rows + chunk.begin, chunk.end - chunk.begin, Tiles::Operation::add);
   });
-  return used;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (parts[i]) nodes[i / threads].parts.push_back(std::move(parts[i]));
 }
 
-void HistogramSearch::add_parts(std::uint32_t lane, Packed* histogram, const std::vector<std::uint8_t>& used) const {
+void HistogramSearch::add_parts(std::uint32_t lane, const FilledNode& node) const {
   const auto [first, last] = tiles_.cells_of_lane(lane);
-  for (std::size_t w = 1; w < used.size(); ++w)
-    for (std::size_t i = first; used[w] && i < last; ++i) histogram[i] += scratch_.parts[w][i];
+  for (const Histogram& part : node.parts)
+    for (std::size_t i = first; i < last; ++i) node.histogram[i] += part[i];
 }
 
-// The sum over all rows: each row is in one cell of every lane.
-Packed HistogramSearch::sum_of_lane(std::uint32_t lane, const Packed* histogram,
-                                    const std::vector<std::uint8_t>& used) const {
-  const auto [first, last] = tiles_.cells_of_lane(lane);
-  Packed sum = 0;
-  for (std::size_t i = first; i < last; ++i) sum += histogram[i];
-  for (std::size_t w = 1; w < used.size(); ++w)
-    for (std::size_t i = first; used[w] && i < last; ++i) sum += scratch_.parts[w][i];
-  return sum;
+void HistogramSearch::give_back(std::span<FilledNode> nodes) const {
+  for (FilledNode& node : nodes)
+    for (std::size_t i = 0; i < node.parts.size(); ++i) scratch_.parts.give_back(std::move(node.parts[i]), 0);
 }
 
 void HistogramSearch::init_root(SearchedNode& root, const Packed* known, int n_threads) const {
   const Row* rows = root.rows;
   const std::size_t n = root.terms.n_rows;
-  Packed sum = 0;
-  std::vector<std::uint8_t> used;
-  if (lanes_in_use_.empty())
-    for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
-  else if (known != nullptr)
+  FilledNode filled{root.histogram, rows, n};
+  if (known != nullptr)
     std::copy_n(known, tiles_.n_cells(), root.histogram);
   else if (splits_tile_work(n_threads) || n_threads == 1)
     parallel_for(tiles_in_use_.size(), n_threads,
                  [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], root.histogram, rows, n); });
   else
-    used = fill_parts(root.histogram, rows, n, n_threads);
-  if (!lanes_in_use_.empty()) sum = sum_of_lane(lanes_in_use_[0], root.histogram, used);
+    fill({&filled, 1}, n_threads);
+  Packed sum = 0;
+  if (lanes_in_use_.empty()) {
+    for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
+  } else {  // each row is in one cell of every lane
+    const auto [first, last] = tiles_.cells_of_lane(lanes_in_use_[0]);
+    sum = std::accumulate(root.histogram + first, root.histogram + last, sum);
+    for (const Histogram& part : filled.parts) sum = std::accumulate(part.get() + first, part.get() + last, sum);
+  }
   root.terms = search_.terms({gradient_of(sum), hessian_of(sum)}, static_cast<Row>(n), root.terms.bounds);
   std::vector<SearchedNode> roots = copies(root, n_threads);
   for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
     const auto w = static_cast<std::size_t>(worker);
-    add_parts(lane, root.histogram, used);
+    add_parts(lane, filled);
     tiles_.sum_up(lane, root.histogram);
     search_lane(lane, roots[w], scratch_.search[w]);
   });
+  give_back({&filled, 1});
   choose(root, roots);
   init_listed_root(root, n_threads);
 }
@@ -323,16 +328,69 @@ void HistogramSearch::divide_listed(SearchedNode& small, SearchedNode& large, in
   choose(large, larges);
 }
 
-void HistogramSearch::divide(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const {
-  constexpr std::size_t few = 2048;  // too few rows to split across threads
-  if (n_threads > 1 && splits_tile_work(n_threads))
-    divide_tiles(small, large, n_threads);
-  else if (n_threads > 1 && small.terms.n_rows >= few && !tiles_in_use_.empty())
-    divide_rows(small, large, n_threads);
+void HistogramSearch::divide(DividedNode& node, int worker) const {
+  SplitScratch& scratch = scratch_.search[static_cast<std::size_t>(worker)];
+  if (node.is_filled)
+    for (const std::uint32_t lane : lanes_in_use_) divide_lane(lane, node.small, node.large, scratch);
   else
-    for (const std::uint32_t t : tiles_in_use_)
-      divide_tile(t, small, large, scratch_.search[static_cast<std::size_t>(worker)]);
-  divide_listed(small, large, n_threads, worker);
+    for (const std::uint32_t t : tiles_in_use_) divide_tile(t, node.small, node.large, scratch);
+  divide_listed(node.small, node.large, 1, worker);
+}
+
+void HistogramSearch::divide(std::span<DividedNode> nodes, int n_threads) const {
+  if (n_threads > 1 && splits_tile_work(n_threads) && std::ranges::none_of(nodes, &DividedNode::is_filled))
+    divide_sections(nodes, tiles_in_use_.size(), n_threads,
+                    [&](std::size_t, std::size_t section, DividedNode& node, SplitScratch& scratch) {
+                      divide_tile(tiles_in_use_[section], node.small, node.large, scratch);
+                    });
+  else if (n_threads > 1)
+    divide_rows(nodes, n_threads);
+  for (DividedNode& node : nodes) n_threads > 1 ? divide_listed(node.small, node.large, n_threads, 0) : divide(node, 0);
+}
+
+// Calls body(node index, section, node, scratch) with a node of the task's own for every node and section.
+template <class Body>
+void HistogramSearch::divide_sections(std::span<DividedNode> nodes, std::size_t n_sections, int n_threads,
+                                      Body&& body) const {
+  struct Found {
+    BoostSplit small, large;
+  };
+  std::vector<Found> found(nodes.size() * n_sections);
+  parallel_for(found.size(), n_threads, [&](std::size_t task, int worker) {
+    interrupt_.check();
+    DividedNode node = nodes[task / n_sections];
+    body(task / n_sections, task % n_sections, node, scratch_.search[static_cast<std::size_t>(worker)]);
+    found[task] = {std::move(node.small.best), std::move(node.large.best)};
+  });
+  for (std::size_t task = 0; task < found.size(); ++task) {
+    nodes[task / n_sections].small.consider(std::move(found[task].small));
+    nodes[task / n_sections].large.consider(std::move(found[task].large));
+  }
+}
+
+void HistogramSearch::divide_rows(std::span<DividedNode> nodes, int n_threads) const {
+  std::vector<FilledNode> filled;
+  for (const DividedNode& node : nodes)
+    if (!node.is_filled) filled.push_back({node.small.histogram, node.small.rows, node.small.terms.n_rows});
+  if (!filled.empty()) fill(filled, n_threads);
+  const std::size_t n_lanes = lanes_in_use_.size(), most = 2 * static_cast<std::size_t>(n_threads) / nodes.size();
+  const std::size_t n_sections = std::min(n_lanes, std::max<std::size_t>(1, most));
+  divide_sections(
+      nodes, n_sections, n_threads, [&](std::size_t i, std::size_t section, DividedNode& node, SplitScratch& scratch) {
+        for (std::size_t j = section * n_lanes / n_sections; j < (section + 1) * n_lanes / n_sections; ++j) {
+          if (!filled.empty()) add_parts(lanes_in_use_[j], filled[i]);
+          divide_lane(lanes_in_use_[j], node.small, node.large, scratch);
+        }
+      });
+  give_back(filled);
+}
+
+void HistogramSearch::divide_lane(std::uint32_t lane, SearchedNode& small, SearchedNode& large,
+                                  SplitScratch& scratch) const {
+  tiles_.sum_up(lane, small.histogram);
+  subtract_lane(lane, large.histogram, small.histogram);
+  search_lane(lane, small, scratch);
+  search_lane(lane, large, scratch);
 }
 
 // Lane by lane, while the cells are in cache. A child that is not searched needs no histogram: its rows are subtracted
@@ -352,35 +410,6 @@ void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, Searc
     search_lane(lane, small, scratch);
     search_lane(lane, large, scratch);
   }
-}
-
-void HistogramSearch::divide_tiles(SearchedNode& small, SearchedNode& large, int n_threads) const {
-  std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
-  parallel_for(tiles_in_use_.size(), n_threads, [&](std::size_t i, int worker) {
-    const auto w = static_cast<std::size_t>(worker);
-    divide_tile(tiles_in_use_[i], smalls[w], larges[w], scratch_.search[w]);
-  });
-  choose(small, smalls);
-  choose(large, larges);
-}
-
-void HistogramSearch::divide_rows(SearchedNode& small, SearchedNode& large, int n_threads) const {
-  add_and_divide(small, large, fill_parts(small.histogram, small.rows, small.terms.n_rows, n_threads), n_threads);
-}
-
-void HistogramSearch::add_and_divide(SearchedNode& small, SearchedNode& large, const std::vector<std::uint8_t>& used,
-                                     int n_threads) const {
-  std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
-  for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
-    const auto w = static_cast<std::size_t>(worker);
-    add_parts(lane, small.histogram, used);
-    tiles_.sum_up(lane, small.histogram);
-    subtract_lane(lane, large.histogram, small.histogram);
-    search_lane(lane, smalls[w], scratch_.search[w]);
-    search_lane(lane, larges[w], scratch_.search[w]);
-  });
-  choose(small, smalls);
-  choose(large, larges);
 }
 
 }  // namespace spinney

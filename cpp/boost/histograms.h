@@ -1,14 +1,16 @@
 // Node histograms and the best splits found in them.
 //
-// A tile is a section of every histogram that fits the cache of a core. Several threads divide a node by tiles if there
+// A tile is a section of every histogram that fits the cache of a core. Several threads divide nodes by tiles if there
 // are enough, else by rows; a tile is filled, subtracted from the parent's and searched in one pass. Listed columns
 // have a separate histogram in nodes with many entries, and are searched from the rows in others. Where a node with few
 // rows considers few columns, only the cells of these are summed from its rows, and the node has no histogram.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/interrupt.h"
@@ -44,12 +46,19 @@ struct SearchedNode {
   void consider(BoostSplit split);  // the first column wins a tie
 };
 
+// A node that has been split: `large` has the histograms of the parent. `small` has one of the listed columns only if
+// `large` has one.
+struct DividedNode {
+  SearchedNode small, large;
+  bool is_filled = false;  // `small` already has its histogram; no column is listed
+};
+
 // Scratch memory of a tree's threads besides the histograms.
 struct HistogramScratch {
   HistogramScratch(std::size_t n_cells, int n_threads);
   const std::size_t n_cells;
   std::vector<SplitScratch> search;  // by worker
-  std::vector<Histogram> parts;      // by worker: sums of its chunks of rows
+  HistogramPool parts;               // sums of chunks of rows
   struct Drawn {
     Histogram cells;
     std::vector<Packed> pairs;      // by position among a node's rows
@@ -68,13 +77,9 @@ class HistogramSearch {
   // best split.
   void init_root(SearchedNode& root, const Packed* known, int n_threads) const;
 
-  // `large` has the histograms of the parent. `small` has one of the listed columns only if `large` has one.
-  void divide(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const;
-
-  // The same if `small` already has its histogram; no column is listed.
-  void divide_filled(SearchedNode& small, SearchedNode& large, int n_threads) const {
-    add_and_divide(small, large, {}, n_threads);
-  }
+  // Sums the histograms of both children and searches them, by one thread or for several nodes by all.
+  void divide(DividedNode& node, int worker) const;
+  void divide(std::span<DividedNode> nodes, int n_threads) const;
 
   // Returns whether it is faster to sum only the considered columns of each node, for trees of n_rows that consider
   // this fraction.
@@ -96,8 +101,12 @@ class HistogramSearch {
   // Returns whether several threads should work on a node with a histogram of listed columns.
   bool splits_listed_work() const { return tiles_.listed().n_cells() >= std::size_t{1} << 15; }
 
-  // Returns whether a node has enough tiles for the threads.
-  bool splits_tile_work(int n_threads) const { return tiles_in_use_.size() >= 4 * static_cast<std::size_t>(n_threads); }
+  // Returns whether a node has enough tiles for the threads: with many threads the sums of each thread's rows, which are
+  // as large as the histogram, would cost more than the threads that wait for the last tiles.
+  bool splits_tile_work(int n_threads) const {
+    const auto threads = static_cast<std::size_t>(n_threads);
+    return tiles_in_use_.size() >= std::min(4 * threads, threads + 16);
+  }
 
  private:
   Packed read_pairs(const SearchedNode& node, int worker) const;
@@ -107,14 +116,20 @@ class HistogramSearch {
   void add_rows(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n,
                 Tiles::Operation operation) const;
   void subtract_lane(std::uint32_t lane, Packed* large, const Packed* small) const;
-  std::vector<std::uint8_t> fill_parts(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const;
-  void add_parts(std::uint32_t lane, Packed* histogram, const std::vector<std::uint8_t>& used) const;
-  void divide_tiles(SearchedNode& small, SearchedNode& large, int n_threads) const;
-  void divide_rows(SearchedNode& small, SearchedNode& large, int n_threads) const;
-  void add_and_divide(SearchedNode& small, SearchedNode& large, const std::vector<std::uint8_t>& used,
-                      int n_threads) const;
+  struct FilledNode {
+    Packed* histogram;
+    const Row* rows;
+    std::size_t n_rows;
+    std::vector<Histogram> parts = {};  // output: sums that `histogram` lacks
+  };
+  void fill(std::span<FilledNode> nodes, int n_threads) const;
+  void add_parts(std::uint32_t lane, const FilledNode& node) const;
+  void give_back(std::span<FilledNode> nodes) const;
+  template <class Body>
+  void divide_sections(std::span<DividedNode> nodes, std::size_t n_sections, int n_threads, Body&& body) const;
+  void divide_rows(std::span<DividedNode> nodes, int n_threads) const;
   void divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, SplitScratch& scratch) const;
-  Packed sum_of_lane(std::uint32_t lane, const Packed* histogram, const std::vector<std::uint8_t>& used) const;
+  void divide_lane(std::uint32_t lane, SearchedNode& small, SearchedNode& large, SplitScratch& scratch) const;
   void search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const;
   using Counts = std::vector<std::vector<Row>>;
   void search_column(std::uint32_t column, const Packed* cells, SearchedNode& node, SplitScratch& scratch,

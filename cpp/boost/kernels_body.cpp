@@ -99,6 +99,8 @@ constexpr LossKernels kernels_of_loss<MultinomialLoss>{};
 template <>
 constexpr LossKernels kernels_of_loss<NormalLoss>{};
 template <>
+constexpr LossKernels kernels_of_loss<OrdinalLoss>{};
+template <>
 constexpr LossKernels kernels_of_loss<ExternalLoss>{};
 
 #define SPINNEY_LOSS_KERNELS(id, Type, ...) kernels_of_loss<Type>,

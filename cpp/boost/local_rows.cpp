@@ -60,24 +60,20 @@ class LocalRows {
 
   void partition(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
     if (sweeps_) return sweep_splits(splits);
-    for (LeafSplit<Leaf>& split : splits) {
-      const Leaf& leaf = *split.leaf;
-      split.n_left =
-          memory_.partitioner.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), team.n_threads, team.worker);
-      split.child = 2 * split.n_left <= leaf.n() ? ChildHistogram::left : ChildHistogram::right;
-    }
+    partition_leaves(memory_.partitioner, splits, rows_, team);
   }
 
   void histograms(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
+    std::vector<LeafSplit<Leaf>*> divided;
     for (LeafSplit<Leaf>& split : splits) {
-      if (split.left) {
-        adds_drawn_ ? divide_drawn(split, team.worker) : divide(split, team);
-        continue;
-      }
-      memory_.pool.give_back(std::move(split.filled), team.worker);
-      rejoin(*split.leaf, split.n_left);
-      if (!params_.symmetric) split.recounted = best_counted(*split.leaf, team.worker);
+      if (!split.left)
+        recount(split, team.worker);
+      else if (adds_drawn_)
+        divide_drawn(split, team.worker);
+      else if (is_divided(split, team.worker))
+        divided.push_back(&split);
     }
+    if (!divided.empty()) divide(divided, team);
   }
 
   BoostSplit best_of_level(std::span<const Leaf* const> nodes, const std::vector<std::uint8_t>& columns) const {
@@ -102,7 +98,6 @@ class LocalRows {
   bool may_take_one_thread(const Leaf& leaf) const {
     return !histograms_.splits_tile_work(n_threads_) && !(leaf.listed && histograms_.splits_listed_work());
   }
-  double least_ns() const { return histograms_.estimated_ns(0, 0); }
   double estimated_ns() const {
     return histograms_.estimated_ns(static_cast<double>(rows_.size()), static_cast<double>(rows_.size()));
   }
@@ -170,22 +165,39 @@ class LocalRows {
     }
   }
 
-  void divide(LeafSplit<Leaf>& split, ThreadTeam team) {
+  void recount(LeafSplit<Leaf>& split, int worker) {
+    memory_.pool.give_back(std::move(split.filled), worker);
+    rejoin(*split.leaf, split.n_left);
+    if (!params_.symmetric) split.recounted = best_counted(*split.leaf, worker);
+  }
+
+  // Returns whether a child may be split; if so, the children get the histograms.
+  bool is_divided(LeafSplit<Leaf>& split, int worker) {
     Leaf &leaf = *split.leaf, &small = split.small(), &large = split.large();
     small.histogram = std::move(split.filled);
     if (!split.searches || (!tree_.may_split(small) && !tree_.may_split(large))) {
-      for (Leaf* one : {&leaf, &small}) release(*one, team.worker);
-      return;
+      for (Leaf* one : {&leaf, &small}) release(*one, worker);
+      return false;
     }
-    const bool is_filled = small.histogram != nullptr;
-    share_histograms(leaf, small, large, team.worker);
-    SearchedNode a = searched_node(small, tree_.may_split(small)), b = searched_node(large, tree_.may_split(large));
-    if (is_filled)
-      histograms_.divide_filled(a, b, team.n_threads);
+    share_histograms(leaf, small, large, worker);
+    return true;
+  }
+
+  void divide(std::span<LeafSplit<Leaf>* const> splits, ThreadTeam team) {
+    std::vector<DividedNode> nodes;
+    for (const LeafSplit<Leaf>* split : splits) {
+      const Leaf &small = split->small(), &large = split->large();
+      nodes.push_back(
+          {searched_node(small, tree_.may_split(small)), searched_node(large, tree_.may_split(large)), sweeps_});
+    }
+    if (team.n_threads == 1)
+      for (DividedNode& node : nodes) histograms_.divide(node, team.worker);
     else
-      histograms_.divide(a, b, team.n_threads, team.worker);
-    small.best = std::move(a.best);
-    large.best = std::move(b.best);
+      histograms_.divide(nodes, team.n_threads);
+    for (std::size_t i = 0; i < splits.size(); ++i) {
+      splits[i]->small().best = std::move(nodes[i].small.best);
+      splits[i]->large().best = std::move(nodes[i].large.best);
+    }
   }
 
   // The larger child takes over the histograms of its parent.
@@ -238,9 +250,11 @@ class LocalRows {
 
 BoostedTree grow_boosted_tree(LocalMemory& memory, const BoostParams& params, std::uint64_t key, Units units,
                               std::vector<Row>& rows, const Packed* pairs, const Packed* root, Interrupt& interrupt) {
-  return TreeGrower<LocalRows>(memory.table.coding, params, key, units, memory.n_threads, interrupt, memory, params,
-                               rows, pairs, root)
-      .grow();
+  TreeGrower<LocalRows> grower(memory.table.coding, params, key, units, memory.n_threads, interrupt, memory, params,
+                               rows, pairs, root);
+  BoostedTree grown = grower.grow(memory.least_gain);
+  memory.least_gain = grower.least_gain();
+  return grown;
 }
 
 }  // namespace spinney

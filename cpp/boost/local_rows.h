@@ -34,6 +34,7 @@ struct LocalMemory {
   HistogramScratch scratch;
   RowPartitioner partitioner;
   Sweeper sweeper;
+  double least_gain = 0;  // of the previous tree
 };
 
 // Grows a tree on `rows` (ascending), which are reordered leaf by leaf. `pairs` is by row of the table, `key` depends

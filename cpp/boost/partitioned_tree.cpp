@@ -1,7 +1,6 @@
 #include "boost/partitioned_tree.h"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 #include "base/pool.h"
@@ -217,14 +216,6 @@ bool PartitionedTree::is_end_in_sight() const {
     return is_in_progress;
   });
   return rows_.counting().empty() && n_turns == n_to_come();
-}
-
-double PartitionedTree::least_gain() const {
-  if (n_to_come() > 0) return 0;
-  double least = std::numeric_limits<double>::infinity();
-  for (const NodeRecord& node : nodes_)
-    if (node.left != 0) least = std::min(least, node.split.gain);
-  return least;
 }
 
 }  // namespace spinney

@@ -115,10 +115,7 @@ class PartitionedTree final : private TreeGrower<RemoteRows> {
 
   RemoteRows& rows() { return rows_; }
   const RemoteRows& rows() const { return rows_; }
-  using TreeGrower::finished;
-
-  // Of the splits that were made; 0 if leaves remain to be split.
-  double least_gain() const;
+  using TreeGrower::finished, TreeGrower::least_gain;
 
  private:
   struct Batch {

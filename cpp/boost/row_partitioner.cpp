@@ -21,26 +21,72 @@ RowPartitioner::RowPartitioner(const Coding& coding, const Codes& codes, int n_t
       spare_(static_cast<std::size_t>(n_threads)),
       marks_(static_cast<std::size_t>(n_threads)) {}
 
-std::size_t RowPartitioner::part(const BoostSplit& split, Row* rows, std::size_t n, int n_threads, int worker) {
-  std::vector<std::uint8_t>& marks = marks_[static_cast<std::size_t>(worker)];
-  const bool is_listed = codes_.is_listed(split.feature);
-  if (is_listed) mark(split, marks, [](bool goes_left) { return goes_left ? marked_left : marked_right; });
-  const auto partition_rows = [&](Row* some, std::size_t m, int w) {
-    return partition_serial(split, some, m, is_listed ? marks.data() : nullptr, w);
+void RowPartitioner::part(std::span<NodeRows> nodes, ThreadTeam team) {
+  std::vector<Chunk> chunks;
+  const std::size_t size = team.n_threads == 1 ? SIZE_MAX : chunk;
+  const auto add_chunks = [&](std::size_t node) {
+    for (std::size_t begin = 0, n = nodes[node].n; begin < n; begin += std::min(size, n - begin))
+      chunks.push_back({node, begin, begin + std::min(size, n - begin), 0});
   };
-  std::size_t n_left = 0;
-  if (n_threads == 1 || n < 2 * chunk) {
-    n_left = partition_rows(rows, n, worker);
-  } else {
-    std::vector<std::size_t> lefts((n + chunk - 1) / chunk), ends(lefts.size());
-    parallel_for(lefts.size(), n_threads, [&](std::size_t c, int w) {
-      ends[c] = std::min(n, (c + 1) * chunk);
-      lefts[c] = partition_rows(rows + c * chunk, ends[c] - c * chunk, w);
-    });
-    n_left = join(rows, ends, lefts, n_threads);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (!codes_.is_listed(nodes[i].split->feature)) add_chunks(i);
+  part_chunks(nodes, chunks, nullptr, team);
+  std::vector<std::uint8_t>& marks = marks_[static_cast<std::size_t>(team.worker)];
+  for (std::size_t i = 0; i < nodes.size(); ++i) {  // marks are those of one split
+    const BoostSplit& split = *nodes[i].split;
+    if (!codes_.is_listed(split.feature)) continue;
+    chunks.clear();
+    add_chunks(i);
+    mark(split, marks, [](bool goes_left) { return goes_left ? marked_left : marked_right; });
+    part_chunks(nodes, chunks, marks.data(), team);
+    mark(split, marks, [](bool) { return unmarked; });
   }
-  if (is_listed) mark(split, marks, [](bool) { return unmarked; });
-  return n_left;
+}
+
+void RowPartitioner::part_chunks(std::span<NodeRows> nodes, std::span<Chunk> chunks, const std::uint8_t* marks,
+                                 ThreadTeam team) {
+  const auto partition_rows = [&](Chunk& c, int worker) {
+    c.n_left = partition_serial(*nodes[c.node].split, nodes[c.node].rows + c.begin, c.end - c.begin, marks, worker);
+  };
+  if (team.n_threads == 1)
+    for (Chunk& c : chunks) partition_rows(c, team.worker);
+  else
+    parallel_for(chunks.size(), team.n_threads, [&](std::size_t i, int worker) { partition_rows(chunks[i], worker); });
+  join(nodes, chunks, team.n_threads);
+}
+
+void RowPartitioner::join(std::span<NodeRows> nodes, std::span<const Chunk> chunks, int n_threads) {
+  struct Move {  // of a chunk: from its rows to `joined_`, and back from `joined_ + back`
+    const Chunk* chunk;
+    std::size_t left_at, right_at, back;
+  };
+  for (const Chunk& c : chunks) nodes[c.node].n_left += c.n_left;
+  std::vector<Move> moves;
+  std::size_t first = 0, n_joined = 0, left = 0, right = 0, previous = SIZE_MAX;
+  for (const Chunk& c : chunks) {
+    if (c.end - c.begin == nodes[c.node].n) continue;
+    if (c.node != previous) {
+      previous = c.node;
+      first = left = n_joined;
+      right = first + nodes[c.node].n_left;
+      n_joined += nodes[c.node].n;
+    }
+    moves.push_back({&c, left, right, first + c.begin});
+    left += c.n_left;
+    right += c.end - c.begin - c.n_left;
+  }
+  if (moves.empty()) return;
+  if (joined_.size() < n_joined) joined_.resize(n_joined);
+  parallel_for(moves.size(), n_threads, [&](std::size_t i, int) {
+    const Chunk& c = *moves[i].chunk;
+    const Row* from = nodes[c.node].rows + c.begin;
+    std::copy_n(from, c.n_left, joined_.data() + moves[i].left_at);
+    std::copy_n(from + c.n_left, c.end - c.begin - c.n_left, joined_.data() + moves[i].right_at);
+  });
+  parallel_for(moves.size(), n_threads, [&](std::size_t i, int) {
+    const Chunk& c = *moves[i].chunk;
+    std::copy_n(joined_.data() + moves[i].back, c.end - c.begin, nodes[c.node].rows + c.begin);
+  });
 }
 
 // Listed columns are number columns.
@@ -60,32 +106,6 @@ void RowPartitioner::mark(const BoostSplit& split, std::vector<std::uint8_t>& ma
     const bool is_left = goes_left(split, off[i]);
     if (is_left != common_left) marks[rows[i]] = side(is_left);
   }
-}
-
-std::size_t RowPartitioner::join(Row* rows, std::span<const std::size_t> ends, std::span<const std::size_t> n_left,
-                                 int n_threads) {
-  const std::size_t n_chunks = ends.size(), n = n_chunks == 0 ? 0 : ends.back();
-  const auto begin_of = [&](std::size_t c) { return c == 0 ? 0 : ends[c - 1]; };
-  std::size_t total = 0;
-  for (const std::size_t k : n_left) total += k;
-  if (joined_.size() < n) joined_.resize(n);
-  std::vector<std::size_t> left_at(n_chunks), right_at(n_chunks);
-  std::size_t l = 0, r = total;
-  for (std::size_t c = 0; c < n_chunks; ++c) {
-    left_at[c] = l;
-    right_at[c] = r;
-    l += n_left[c];
-    r += ends[c] - begin_of(c) - n_left[c];
-  }
-  parallel_for(n_chunks, n_threads, [&](std::size_t c, int) {
-    const Row* from = rows + begin_of(c);
-    std::copy_n(from, n_left[c], joined_.data() + left_at[c]);
-    std::copy(from + n_left[c], static_cast<const Row*>(rows) + ends[c], joined_.data() + right_at[c]);
-  });
-  parallel_for(n_chunks, n_threads, [&](std::size_t c, int) {
-    std::copy_n(joined_.data() + begin_of(c), ends[c] - begin_of(c), rows + begin_of(c));
-  });
-  return total;
 }
 
 Row* RowPartitioner::spare(std::size_t n, int worker) {

@@ -56,15 +56,13 @@ concept TreeRows =
       rows.rejoin(leaf, std::size_t{});
     };
 
-// Additional interface of rows whose calls return immediately: the best number of nodes per call, the approximate times
-// for the root, a split and the smallest split, and whether each thread may split a leaf.
+// Additional interface of rows whose calls return immediately: the best number of nodes per call, the approximate time
+// for a split, and whether one thread may split a leaf while others split other leaves.
 template <class R>
 concept PresentRows = TreeRows<R> && requires(const R rows, const typename R::Leaf& leaf) {
   { rows.n_rows() } -> std::convertible_to<std::size_t>;
   { rows.most_nodes() } -> std::convertible_to<std::size_t>;
-  { rows.estimated_ns() } -> std::convertible_to<double>;
   { rows.estimated_ns(leaf) } -> std::convertible_to<double>;
-  { rows.least_ns() } -> std::convertible_to<double>;
   { rows.may_take_one_thread(leaf) } -> std::convertible_to<bool>;
 };
 

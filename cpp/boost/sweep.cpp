@@ -53,15 +53,28 @@ class Sweeper::Pass {
       sweep(block, home_.buffers_[static_cast<std::size_t>(worker)], worker);
     });
     add_up();
-    for (std::size_t j = 0; j < nodes_.size(); ++j)
-      if (nodes_[j].split != nullptr)
-        nodes_[j].n_left = partitioner_.join(nodes_[j].rows, ends(j), lefts(j), n_threads_);
+    join();
   }
 
  private:
   std::size_t column_bytes() const { return 2 * block_rows_ + spare_bytes; }
   std::span<std::size_t> ends(std::size_t j) { return std::span(ends_).subspan(j * n_blocks_, n_blocks_); }
   std::span<std::size_t> lefts(std::size_t j) { return std::span(lefts_).subspan(j * n_blocks_, n_blocks_); }
+
+  void join() {
+    std::vector<NodeRows> joined;
+    std::vector<RowPartitioner::Chunk> chunks;
+    for (std::size_t j = 0; j < nodes_.size(); ++j) {
+      if (nodes_[j].split == nullptr) continue;
+      for (std::size_t block = 0; block < n_blocks_; ++block)
+        chunks.push_back({joined.size(), block == 0 ? 0 : ends(j)[block - 1], ends(j)[block], lefts(j)[block]});
+      joined.push_back({.rows = nodes_[j].rows, .n = nodes_[j].n});
+    }
+    partitioner_.join(joined, chunks, n_threads_);
+    std::size_t next = 0;
+    for (SweptNode& node : nodes_)
+      if (node.split != nullptr) node.n_left = joined[next++].n_left;
+  }
 
   // Where the rows of a block end among those of a node, which are partitioned during the pass.
   void find_ends() {

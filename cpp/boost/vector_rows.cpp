@@ -78,12 +78,7 @@ class VectorRows {
   }
 
   void partition(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
-    for (LeafSplit<Leaf>& split : splits) {
-      const Leaf& leaf = *split.leaf;
-      const int n_threads = leaf.n() < 4096 ? 1 : team.n_threads;
-      split.n_left = memory_.partitioner.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, team.worker);
-      split.child = 2 * split.n_left <= leaf.n() ? ChildHistogram::left : ChildHistogram::right;
-    }
+    partition_leaves(memory_.partitioner, splits, rows_, team);
   }
 
   void histograms(std::span<LeafSplit<Leaf>> splits, ThreadTeam team) {
@@ -112,7 +107,6 @@ class VectorRows {
   std::size_t most_nodes() const { return 1; }
   bool may_take_one_thread(const Leaf&) const { return tiles_.size() < 4 * static_cast<std::size_t>(n_threads_); }
   double least_ns() const { return 4.0 * static_cast<double>(memory_.n_cells * scores_.size()); }
-  double estimated_ns() const { return fill_ns(rows_.size()) + least_ns(); }
   double estimated_ns(const Leaf& leaf) const { return leaf.n() + fill_ns(leaf.n()) / 2 + 2 * least_ns(); }
 
  private:
@@ -222,7 +216,8 @@ VectorTree grow_vector_tree(VectorMemory& memory, const BoostParams& params, std
                             std::span<const ScoreTerms> scores, std::vector<Row>& rows, Interrupt& interrupt) {
   TreeGrower<VectorRows> grower(memory.table.coding, params, key, scores, memory.n_threads, interrupt, memory, scores,
                                 rows);
-  BoostedTree grown = grower.grow();
+  BoostedTree grown = grower.grow(memory.least_gain);
+  memory.least_gain = grower.least_gain();
   return {std::move(grown), std::move(grower.sums())};
 }
 

@@ -37,6 +37,7 @@ struct VectorMemory {
   const std::size_t n_cells;  // per score
   HistogramPool pool;
   RowPartitioner partitioner;
+  double least_gain = 0;                                // of the previous tree
   std::vector<VectorSearch::Scratch> scratch;           // by worker
   std::vector<std::vector<std::vector<Packed>>> cells;  // by worker and score
 };

@@ -49,20 +49,29 @@ class TextIndex {
   std::vector<std::int32_t> slots_ = std::vector<std::int32_t>(64, -1);  // a power of two; -1: free
 };
 
-// Layouts `u` and `U`: value i is bytes offsets[i] … offsets[i + 1] of one buffer.
+// Layouts `u` and `U`: value i is bytes offsets[i] … offsets[i + 1] of one buffer. The offsets are checked in one pass;
+// the interface has no sizes of buffers, so the last offset of the array stands for the length of the bytes.
 template <class Offset>
 struct OffsetTexts {
-  explicit OffsetTexts(const ColumnChunk& p) : column_chunk(p), offsets(p.buffer(1)) {
+  explicit OffsetTexts(const ColumnChunk& p) : offset(p.offset), offsets(p.buffer(1)) {
     if (p.array->n_buffers < 3) malformed("a buffer is missing");
     bytes = static_cast<const char*>(p.array->buffers[2]);
+    const auto first = element<Offset>(offsets, offset);
+    Offset last = first;
+    bool ascends = first >= 0;
+    for (std::int64_t i = 1; i <= p.length; ++i) {
+      const auto next = element<Offset>(offsets, offset + i);
+      ascends &= next >= last;
+      last = next;
+    }
+    if (!ascends || last > element<Offset>(offsets, p.array->offset + p.array->length) || (last > first && !bytes))
+      malformed("string offsets do not ascend");
   }
   std::string_view operator[](std::int64_t i) const {
-    const auto begin = element<Offset>(offsets, column_chunk.offset + i);
-    const auto end = element<Offset>(offsets, column_chunk.offset + i + 1);
-    if (begin < 0 || end < begin || (end > begin && !bytes)) malformed("string offsets do not ascend");
+    const auto begin = element<Offset>(offsets, offset + i), end = element<Offset>(offsets, offset + i + 1);
     return begin == end ? std::string_view() : std::string_view(bytes + begin, static_cast<std::size_t>(end - begin));
   }
-  const ColumnChunk& column_chunk;
+  std::int64_t offset;
   const void* offsets;
   const char* bytes = nullptr;
 };

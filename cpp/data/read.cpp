@@ -52,4 +52,56 @@ void read_values(const Column& c, const Row* rows, std::size_t n, double* values
   });
 }
 
+// The first number of the first row, if the columns are neighbours in a matrix of doubles; else null.
+static const double* matrix_of(const Table& table, const std::int32_t* features, std::size_t n_features) {
+  const auto at = [&](std::size_t t) -> const Column& { return table.columns[static_cast<std::size_t>(features[t])]; };
+  if (n_features == 0 || at(0).stride % 8 != 0) return nullptr;
+  const Column& first = at(0);
+  for (std::size_t t = 0; t < n_features; ++t) {
+    const Column& c = at(t);
+    const bool is_plain = c.dtype == DType::f64 && c.mask == nullptr && !c.is_category() && !c.is_sparse();
+    if (!is_plain || c.data != first.data + t * sizeof(double) || c.stride != first.stride) return nullptr;
+  }
+  return reinterpret_cast<const double*>(first.data);
+}
+
+// Copies a matrix whose rows are `stride` numbers apart, or its transpose, in tiles that stay in the cache.
+static void copy_matrix(const double* from, std::ptrdiff_t stride, std::size_t n_rows, std::size_t n_columns,
+                        bool by_row, double* out) {
+  const auto row = [&](std::size_t i) { return from + static_cast<std::ptrdiff_t>(i) * stride; };
+  if (by_row) {
+    for (std::size_t i = 0; i < n_rows; ++i) std::copy_n(row(i), n_columns, out + i * n_columns);
+    return;
+  }
+  constexpr std::size_t side = 8;  // numbers of a cache line
+  for (std::size_t begin = 0; begin < n_columns; begin += side) {
+    const std::size_t end = std::min(begin + side, n_columns);
+    for (std::size_t i = 0; i < n_rows; ++i)
+      for (std::size_t t = begin; t < end; ++t) out[t * n_rows + i] = row(i)[t];
+  }
+}
+
+void read_block(const Table& table, const std::int32_t* features, std::size_t n_features, bool by_row, double* out) {
+  if (const double* matrix = matrix_of(table, features, n_features); matrix != nullptr) {
+    const std::ptrdiff_t stride = table.columns[static_cast<std::size_t>(features[0])].stride / 8;
+    return copy_matrix(matrix, stride, table.n_rows, n_features, by_row, out);
+  }
+  constexpr std::size_t side = 64;  // rows and columns of a tile, whose values stay in the cache
+  Row rows[side];
+  double values[side];
+  for (std::size_t begin = 0; begin < table.n_rows; begin += side) {
+    const std::size_t n = std::min(side, table.n_rows - begin);
+    for (std::size_t i = 0; i < n; ++i) rows[i] = static_cast<Row>(begin + i);
+    for (std::size_t t = 0; t < n_features; ++t) {
+      const Column& column = table.columns[static_cast<std::size_t>(features[t])];
+      if (!by_row) {
+        read_values(column, rows, n, out + t * table.n_rows + begin);
+        continue;
+      }
+      read_values(column, rows, n, values);
+      for (std::size_t i = 0; i < n; ++i) out[(begin + i) * n_features + t] = values[i];
+    }
+  }
+}
+
 }  // namespace spinney

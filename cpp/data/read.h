@@ -51,6 +51,10 @@ inline bool is_masked(const Column& c, std::size_t row) {
 // Writes column[rows[i]] as double to values[i], for i in [0, n); missing is NaN, a category is its code.
 void read_values(const Column& c, const Row* rows, std::size_t n, double* values);
 
+// Writes all rows of some columns as double: column features[t] of row i to out[t * n_rows + i], or with `by_row` to
+// out[i * n_features + t].
+void read_block(const Table& table, const std::int32_t* features, std::size_t n_features, bool by_row, double* out);
+
 // Calls take(i, value) for i in [0, n), with values as above. They pass through a small buffer, so that only the
 // function above depends on column types: a copy of each `take` for every type was a third of the engine's code.
 template <class Take>

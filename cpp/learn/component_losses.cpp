@@ -39,7 +39,7 @@ std::vector<PlacedComponent> placed(const std::vector<LossComponent>& components
   std::vector<PlacedComponent> found;
   std::uint32_t first = 0;
   for (const LossComponent& component : components) {
-    found.push_back({component, first});
+    found.push_back({component, first, 0, {}});
     first += component.n_scores;
   }
   return found;
@@ -53,6 +53,12 @@ void fill_losses(const PlacedComponent& component, const double* target, const d
                  double* losses) {
   if (component.loss == Loss::multinomial)
     return boost_kernels().softmax_loss(scores, component.n_scores, target, n, losses);
+  if (component.loss == Loss::ordinal) {
+    for (std::size_t i = 0; i < n; ++i)
+      losses[i] = OrdinalLoss::value(static_cast<std::size_t>(target[i]), scores[0][i], component.cuts.data(),
+                                     component.cuts.size());
+    return;
+  }
   if (component.loss != Loss::normal)
     return kernels_of(component.loss).values(target, scores[0], n, {component.known()}, losses);
   const double least = NormalLoss::least(component.parameter);

@@ -13,15 +13,16 @@ namespace spinney {
 struct LossComponent {
   Loss loss = Loss::squared;
   double parameter = 0;        // Huber: a fraction 1 - this of residuals exceeds delta; the quantile; Tweedie's power;
-                               // the variance of all rows (normal)
+                               // the variance of all rows (normal); the number of ordered classes
   std::uint32_t n_scores = 1;  // score columns: 1, or the number of classes (multinomial)
   double weight = 1;           // of its loss in the sum over all components
 };
 
 // A component with its position among the others.
 struct PlacedComponent : LossComponent {
-  std::uint32_t first = 0;  // first score
-  double delta = 0;         // the distance at which the loss becomes linear in this round
+  std::uint32_t first = 0;        // first score
+  double delta = 0;               // the distance at which the loss becomes linear in this round
+  std::vector<double> cuts = {};  // between ordered classes in this round
   double known() const { return traits_of(loss).has_delta ? delta : parameter; }
 };
 

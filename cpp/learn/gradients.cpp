@@ -10,12 +10,14 @@
 #include "learn/chunks.h"
 #include "learn/scales.h"
 #include "loss/losses.h"
+#include "loss/ordinal.h"
 #include "loss/row_loss.h"
 
 namespace spinney {
 
 Gradients::Gradients(BoostingState& state) : state_(state) {
   for (std::uint32_t k = 0; k < state.n_scores(); ++k) pairs_.emplace_back(state.n_rows(), state.rows.table->spill);
+  find_cuts();
 }
 
 void Gradients::set(const double* gradients, const double* hessians) {
@@ -43,6 +45,16 @@ void Gradients::find_delta(PlacedComponent& component) const {
   component.delta = delta_of(component.loss, component.parameter, sizes);
 }
 
+void Gradients::find_cuts() {
+  for (PlacedComponent& component : state_.components)
+    if (traits_of(component.loss).has_cuts)
+      component.cuts = best_cuts({{state_.target_of(component, state_.rows), state_.n_rows()},
+                                  state_.rows.scores[component.first].data(),
+                                  state_.rows.weight,
+                                  static_cast<std::size_t>(component.parameter)},
+                                 state_.n_threads());
+}
+
 void Gradients::fill(std::vector<LossSum>* losses) {
   const std::vector<GradientSums> sums = fill_chunks(losses);
   const std::size_t width = state_.n_scores();
@@ -56,6 +68,7 @@ std::vector<GradientSums> Gradients::fill_chunks(std::vector<LossSum>* losses) {
   if (state_.is_external()) throw std::logic_error("Set the gradients before each round.");
   for (PlacedComponent& component : state_.components)
     if (traits_of(component.loss).has_delta) find_delta(component);
+  find_cuts();
   std::vector<GradientSums> sums(n_chunks * width);
   if (losses != nullptr) losses->assign(n_chunks, {});
   const double ns_per_row = 4.0 * static_cast<double>(width);
@@ -73,6 +86,7 @@ void Gradients::fill_component(const PlacedComponent& component, std::size_t beg
                                LossSum* loss) {
   if (component.loss == Loss::multinomial) return fill_classes(component, begin, end, sums, loss);
   if (component.loss == Loss::normal) return fill_normal(component, begin, end, sums, loss);
+  if (component.loss == Loss::ordinal) return fill_ordinal(component, begin, end, sums, loss);
   const double *weight = state_.rows.weight == nullptr ? nullptr : state_.rows.weight + begin,
                *target = state_.target_of(component, state_.rows) + begin;
   Pair* pairs = pairs_[component.first].data() + begin;
@@ -82,6 +96,23 @@ void Gradients::fill_component(const PlacedComponent& component, std::size_t beg
       loss == nullptr ? nullptr : losses.data());
   add_sizes(pairs, end - begin, *sums);
   if (loss != nullptr) loss->add(losses.data(), weight, end - begin, component.weight);
+}
+
+void Gradients::fill_ordinal(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
+                             LossSum* loss) {
+  const double *y = state_.target_of(component, state_.rows), *scores = state_.rows.scores[component.first].data();
+  const double* weights = state_.rows.weight;
+  Pair* pairs = pairs_[component.first].data();
+  for (std::size_t r = begin; r < end; ++r) {
+    const double weight = weights == nullptr ? 1.0 : weights[r];
+    const GradientPair row =
+        OrdinalLoss::at(static_cast<std::size_t>(y[r]), scores[r], component.cuts.data(), component.cuts.size());
+    pairs[r] = {static_cast<float>(weight * row.gradient), static_cast<float>(weight * row.hessian)};
+  }
+  add_sizes(pairs + begin, end - begin, *sums);
+  const double* from = scores + begin;
+  if (loss != nullptr)
+    add_losses(component, y + begin, weights == nullptr ? nullptr : weights + begin, &from, end - begin, *loss);
 }
 
 void Gradients::fill_normal(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,

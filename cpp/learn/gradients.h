@@ -43,8 +43,11 @@ class Gradients {
 
  private:
   void find_delta(PlacedComponent& component) const;
+  void find_cuts();
   void fill_component(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
                       LossSum* loss);
+  void fill_ordinal(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
+                    LossSum* loss);
   void fill_normal(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
                    LossSum* loss);
   void fill_classes(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,

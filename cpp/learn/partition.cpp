@@ -285,12 +285,13 @@ std::size_t Partition::partition(TreeRows& tree, const NodeSplit& request) {
   check_split(request.split, state_.coded->coding);
   if (node.left != 0) std::sort(rows, rows + n);  // an earlier split left too few rows on a side
   const int n_threads = tree.threads_for(static_cast<double>(n));
-  const std::size_t n_left = tree.memory.local.partitioner.part(request.split, rows, n, n_threads, 0);
-  const std::size_t middle = node.begin + n_left;
+  NodeRows parted{.split = &request.split, .rows = rows, .n = n};
+  tree.memory.local.partitioner.part({&parted, 1}, {n_threads, 0});
+  const std::size_t middle = node.begin + parted.n_left;
   tree.nodes[request.node].left = request.left;
   tree.nodes.push_back({node.begin, middle});
   tree.nodes.push_back({middle, node.end});
-  return n_left;
+  return parted.n_left;
 }
 
 void Partition::put_counts(const TreeRows& tree, const NodeHistogram& request, MessageWriter& to) const {

@@ -57,10 +57,13 @@ void NeighbourIndex::fill_blocks(std::span<const double> rows, const std::vector
   blocks_ = LargeArray<double>(n_blocks_ * n_terms_ * n_lanes);
   row_of_.assign(n_blocks_ * n_lanes, no_row);
   std::copy(order.begin(), order.end(), row_of_.begin());
-  for (std::size_t place = 0; place < row_of_.size(); ++place) {
-    const std::size_t row = order[std::min(place, n_rows_ - 1)];
-    double* to = blocks_.data() + place / n_lanes * n_terms_ * n_lanes + place % n_lanes;
-    for (std::size_t t = 0; t < n_terms_; ++t) to[t * n_lanes] = rows[row * n_terms_ + t];
+  for (std::size_t block = 0; block < n_blocks_; ++block) {
+    const double* from[n_lanes];
+    for (std::size_t lane = 0; lane < n_lanes; ++lane)
+      from[lane] = rows.data() + order[std::min(block * n_lanes + lane, n_rows_ - 1)] * n_terms_;
+    double* to = blocks_.data() + block * n_terms_ * n_lanes;
+    for (std::size_t t = 0; t < n_terms_; ++t)
+      for (std::size_t lane = 0; lane < n_lanes; ++lane) *to++ = from[lane][t];
   }
 }
 
@@ -86,15 +89,18 @@ void NeighbourIndex::fill_rough(std::span<const double> rows) {
   rough_slack_ = 1.1 * static_cast<double>(n_terms_ + 6) * 0x1p-24;
   rough_ = LargeArray<float>(blocks_.size());
   half_ = LargeArray<float>(row_of_.size());
-  for (std::size_t place = 0; place < row_of_.size(); ++place) {
-    const std::size_t at = place / n_lanes * n_terms_ * n_lanes + place % n_lanes;
-    double squares = 0;
-    for (std::size_t t = 0; t < n_terms_; ++t) {
-      const double number = (blocks_.data()[at + t * n_lanes] - center_[t]) * factor_;
-      rough_.data()[at + t * n_lanes] = static_cast<float>(number);
-      squares += number * number;
-    }
-    half_.data()[place] = static_cast<float>(squares * (0.5 - rough_slack_));
+  for (std::size_t block = 0; block < n_blocks_; ++block) {
+    const double* from = blocks_.data() + block * n_terms_ * n_lanes;
+    float* to = rough_.data() + block * n_terms_ * n_lanes;
+    double squares[n_lanes] = {};
+    for (std::size_t t = 0; t < n_terms_; ++t)
+      for (std::size_t lane = 0; lane < n_lanes; ++lane) {
+        const double number = (*from++ - center_[t]) * factor_;
+        *to++ = static_cast<float>(number);
+        squares[lane] += number * number;
+      }
+    for (std::size_t lane = 0; lane < n_lanes; ++lane)
+      half_.data()[block * n_lanes + lane] = static_cast<float>(squares[lane] * (0.5 - rough_slack_));
   }
 }
 

@@ -4,6 +4,8 @@
 // Internal linkage on purpose: these are compiled once per instruction set and must never be merged by the linker.
 #pragma once
 
+#include <cstddef>
+
 #include "base/math.h"
 
 namespace spinney {
@@ -134,6 +136,30 @@ struct MultinomialLoss {
   static double curvature(double n_classes) { return n_classes > 1 ? n_classes / (n_classes - 1.0) : 1.0; }
 };
 
+// Ordered classes: the log-odds of class k or a lower one are cut k minus the score. Of the cuts, which ascend, the loss
+// of a row depends on the two around its class: on the side of each that the score is on, and on their distance.
+struct OrdinalLoss {
+  struct Side {  // of log(1 + e^z)
+    double value, slope, curvature;
+  };
+  static Side side(double z) {
+    const double e = exp_ieee(-__builtin_fabs(z)), p = (z > 0 ? 1.0 : e) / (1.0 + e);
+    return {(z > 0 ? z : 0.0) + log_ieee(1.0 + e), p, p * (1.0 - p)};
+  }
+  static Side distance(double d) {  // of -log(1 - e^-d)
+    const double e = exp_ieee(-d), rest = d < 1e-5 ? d * (1.0 - d / 2.0) : 1.0 - e;
+    return {-log_ieee(rest), -e / rest, e / (rest * rest)};
+  }
+  static GradientPair at(std::size_t k, double f, const double* cuts, std::size_t n_cuts) {
+    const Side low = k > 0 ? side(cuts[k - 1] - f) : Side{}, high = k < n_cuts ? side(f - cuts[k]) : Side{};
+    return {high.slope - low.slope, high.curvature + low.curvature};
+  }
+  static double value(std::size_t k, double f, const double* cuts, std::size_t n_cuts) {
+    const double low = k > 0 ? side(cuts[k - 1] - f).value : 0.0, high = k < n_cuts ? side(f - cuts[k]).value : 0.0;
+    return low + high + (k > 0 && k < n_cuts ? distance(cuts[k] - cuts[k - 1]).value : 0.0);
+  }
+};
+
 struct ExponentialLoss {  // exp(-(2y - 1) f); f is half the log-odds
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
     const double sign = 2.0 * y - 1.0, e = exp_ieee(-sign * f);
@@ -180,6 +206,16 @@ struct SmoothHingeLoss {  // of the margin z = (2y - 1) f: 0 above 1, (1 - z)^2 
     const double short_of = 1.0 - (2.0 * y - 1.0) * f;
     const double above = short_of > 0 ? short_of : 0.0, near = above < 1.0 ? above : 1.0;
     return near * (above - near / 2);
+  }
+};
+
+struct SquaredLogLoss {  // (f - log(1 + y))^2 / 2: f is log(1 + prediction)
+  [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
+    return {f - log_ieee(1.0 + y), 1.0};
+  }
+  [[gnu::always_inline]] static inline double value(double y, double f, double) {
+    const double d = f - log_ieee(1.0 + y);
+    return d * d / 2.0;
   }
 };
 

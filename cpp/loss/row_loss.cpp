@@ -55,6 +55,17 @@ RowGradients gradients_of_classes(const ScoredRows& rows) {
   return found;
 }
 
+RowGradients gradients_of_ordinal(const std::vector<double>& cuts, const ScoredRows& rows) {
+  const std::size_t n = rows.target.size();
+  RowGradients found{std::vector<double>(n), std::vector<double>(n)};
+  for (std::size_t r = 0; r < n; ++r) {
+    const auto at = OrdinalLoss::at(static_cast<std::size_t>(rows.target[r]), rows.scores[r], cuts.data(), cuts.size());
+    found.gradients[r] = at.gradient;
+    found.hessians[r] = at.hessian;
+  }
+  return found;
+}
+
 RowGradients gradients_of_normal(double variance, const ScoredRows& rows) {
   const std::size_t n = rows.target.size();
   const double least = NormalLoss::least(variance);
@@ -77,7 +88,7 @@ Loss loss_named(std::string_view name) {
   throw std::invalid_argument("There is no loss " + std::string(name) + " in the table of losses.");
 }
 
-std::vector<double> row_losses(NamedLoss loss, const ScoredRows& rows) {
+std::vector<double> row_losses(const NamedLoss& loss, const ScoredRows& rows) {
   const std::size_t n = rows.target.size();
   std::vector<double> found(n);
   if (loss.loss == Loss::multinomial) {
@@ -87,6 +98,10 @@ std::vector<double> row_losses(NamedLoss loss, const ScoredRows& rows) {
     const double least = NormalLoss::least(loss.parameter);
     for (std::size_t r = 0; r < n; ++r)
       found[r] = NormalLoss::value(rows.target[r], rows.score(0)[r], rows.score(1)[r], least);
+  } else if (loss.loss == Loss::ordinal) {
+    for (std::size_t r = 0; r < n; ++r)
+      found[r] = OrdinalLoss::value(static_cast<std::size_t>(rows.target[r]), rows.scores[r], loss.cuts.data(),
+                                    loss.cuts.size());
   } else {
     with_type(loss.loss, [&]<class Type>() {
       for (std::size_t r = 0; r < n; ++r) found[r] = Type::value(rows.target[r], rows.scores[r], loss.parameter);
@@ -95,9 +110,10 @@ std::vector<double> row_losses(NamedLoss loss, const ScoredRows& rows) {
   return found;
 }
 
-RowGradients row_gradients(NamedLoss loss, const ScoredRows& rows) {
+RowGradients row_gradients(const NamedLoss& loss, const ScoredRows& rows) {
   if (loss.loss == Loss::multinomial) return gradients_of_classes(rows);
   if (loss.loss == Loss::normal) return gradients_of_normal(loss.parameter, rows);
+  if (loss.loss == Loss::ordinal) return gradients_of_ordinal(loss.cuts, rows);
   const std::size_t n = rows.target.size();
   const bool is_of_distance = loss.traits().unit != LossUnit::none;
   RowGradients found{std::vector<double>(n), std::vector<double>(n)};

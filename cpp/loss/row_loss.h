@@ -16,6 +16,7 @@ namespace spinney {
 struct NamedLoss {
   Loss loss = Loss::squared;
   double parameter = 0;
+  std::vector<double> cuts = {};  // between ordered classes: see best_cuts
   const LossTraits& traits() const { return traits_of(loss); }
 };
 
@@ -29,13 +30,13 @@ struct ScoredRows {
   const double* score(std::uint32_t k) const { return scores + k * target.size(); }
 };
 
-std::vector<double> row_losses(NamedLoss loss, const ScoredRows& rows);
+std::vector<double> row_losses(const NamedLoss& loss, const ScoredRows& rows);
 
 // By score column and row, without weights. The gradient of a distance loss is 0 where the score equals the target.
 struct RowGradients {
   std::vector<double> gradients, hessians;
 };
-RowGradients row_gradients(NamedLoss loss, const ScoredRows& rows);
+RowGradients row_gradients(const NamedLoss& loss, const ScoredRows& rows);
 
 // The weight of a residual in a loss relative to the target; targets below 1 count as 1.
 double relative_weight(double target);

@@ -211,7 +211,7 @@ Bracket narrowed(At balance_at, Bracket at) {
   return {low, high};
 }
 
-double balance(NamedLoss loss, const StartRows& rows) {
+double balance(const NamedLoss& loss, const StartRows& rows) {
   const std::size_t n = rows.target.size();
   Values target(rows.target.begin(), rows.target.end()), offset(n, 0.0);
   double base = 0, scale = 1, reach = 0;
@@ -261,7 +261,7 @@ double root_of_sum(const TermsAt& terms_at, double reach, double base, double sc
   return base + scale * (low + high) / 2;
 }
 
-std::vector<double> best_constants(NamedLoss loss, const StartRows& rows) {
+std::vector<double> best_constants(const NamedLoss& loss, const StartRows& rows) {
   const LossTraits& traits = loss.traits();
   switch (traits.start) {
     case LossStart::zero:

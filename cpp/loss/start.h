@@ -17,7 +17,7 @@ struct StartRows {
   const double* offset = nullptr;
   std::uint32_t n_scores = 1;
 };
-std::vector<double> best_constants(NamedLoss loss, const StartRows& rows);
+std::vector<double> best_constants(const NamedLoss& loss, const StartRows& rows);
 
 // The root of a sum of increasing terms, by exact signs. The search starts between base - scale * (1 + reach / scale)
 // and the same distance above base, and extends further if needed.

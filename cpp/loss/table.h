@@ -66,12 +66,13 @@ struct LossTraits {
   bool is_external = false;         // the caller sets gradients before each round; the loss is unknown here
   bool has_delta = false;           // its parameter is a quantile of the residuals, beyond which the loss is linear
   bool is_smooth = false;           // the transition is smooth: delta must be positive
+  bool has_cuts = false;            // its parameters are cuts between ordered classes, fitted to the scores of a round
 
   constexpr bool of_classes() const { return targets == LossTargets::classes; }
   constexpr bool refits_leaves() const { return refit != LeafRefit::none; }
   constexpr bool has_scores() const { return n_scores != 1; }
   // Leaf values and losses are sums over rows, so that rows may be distributed.
-  constexpr bool is_additive() const { return !refits_leaves() && !has_delta && !is_external; }
+  constexpr bool is_additive() const { return !refits_leaves() && !has_delta && !has_cuts && !is_external; }
   // The quantile of the initial score and of the leaves.
   constexpr double level(double given) const { return parameter.name != nullptr && !has_delta ? given : 0.5; }
 };
@@ -102,11 +103,17 @@ struct LossTraits {
        .is_shift_invariant = true)                                                                                    \
   LOSS(percentage, PercentageLoss, .name = "mape", .text = "the value of least mean absolute percentage error",       \
        .start = LossStart::quantile, .refit = LeafRefit::quantile, .is_relative = true)                               \
+  LOSS(squared_log, SquaredLogLoss, .name = "squared_log_error",                                                      \
+       .text = "squared, of the logarithms of 1 plus target and prediction", .targets = LossTargets::non_negative,    \
+       .link = "log1p", .start = LossStart::balance)                                                                  \
   LOSS(logistic, LogisticLoss, .name = "logistic", .public_name = "log_loss", .text = "for any number of classes",    \
        .targets = LossTargets::classes, .link = "logit", .start = LossStart::log_odds, .needs_damping = true)         \
   LOSS(multinomial, MultinomialLoss, .name = "multinomial", .public_name = "log_loss",                                \
        .targets = LossTargets::classes, .link = "softmax", .n_scores = 0, .start = LossStart::log_proba,              \
        .needs_damping = true)                                                                                         \
+  LOSS(ordinal, OrdinalLoss, .name = "ordinal",                                                                       \
+       .text = "ordered classes: one score, and cuts between the classes that are fitted with it",                    \
+       .targets = LossTargets::classes, .link = "ordinal", .needs_damping = true, .has_cuts = true)                   \
   LOSS(exponential, ExponentialLoss, .name = "exponential", .text = "that of AdaBoost, for two classes",              \
        .targets = LossTargets::classes, .link = "half_logit", .start = LossStart::half_log_odds,                      \
        .of_two_classes = true, .needs_damping = true)                                                                 \

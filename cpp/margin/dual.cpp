@@ -16,9 +16,10 @@ using Places = std::vector<std::uint32_t>;
 
 constexpr std::size_t fewest_at_work = 64, most_at_work = 512;
 constexpr std::size_t most_at_once = 256;  // rows of a problem that is a single working set
-constexpr std::size_t tiles_per_task = 64;
+constexpr std::size_t least_tiles_per_task = 16, tiles_per_task = 64;
 constexpr std::size_t rows_at_once = 64;
 constexpr std::size_t steps_before_leaving_out = 2;  // per row: shrinking too early costs more than a short fit saves
+constexpr std::size_t most_idle_rounds = 2;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double least_margin = 1e-5;  // relative to the radius: classes with a smaller margin count as inseparable
 
@@ -61,13 +62,14 @@ class DualSolver {
   }
 
   DualSolution solve() {
-    std::size_t n_steps = 0;
+    std::size_t n_steps = 0, n_idle = 0;  // in a row: the small problem sees no step where kernel values overflow
     bool looked_again = false, is_bounded = true;
     for (;;) {
       interrupt_.check();
       const Levels levels = extremes();
       const double violation = levels.violation();
-      const bool is_done = violation <= options_.tolerance || n_steps >= options_.most_steps;
+      const bool is_done =
+          violation <= options_.tolerance || n_steps >= options_.most_steps || n_idle >= most_idle_rounds;
       if (active_.size() < n_ && (is_done || (!looked_again && violation <= 10 * options_.tolerance))) {
         looked_again = true;
         bring_back();
@@ -76,7 +78,8 @@ class DualSolver {
       if (is_done) return finish(levels, n_steps, is_bounded);
       if (options_.shrinking && n_steps >= steps_before_leaving_out * n_) leave_out(levels);
       choose(levels);
-      n_steps += work(violation, options_.most_steps - n_steps);
+      const std::size_t n_new = work(violation, options_.most_steps - n_steps);
+      n_steps += n_new, n_idle = n_new == 0 ? n_idle + 1 : 0;
       if (!is_separable()) {
         is_bounded = false;
         return finish(levels, n_steps, is_bounded);
@@ -291,11 +294,13 @@ class DualSolver {
   // to -= Σ steps K(changed, columns). is_fresh: the columns are the active ones, and the cache is used.
   void subtract(const KernelColumns& columns, const Places& changed, const std::vector<double>& steps, double* to,
                 const std::vector<bool>* is_fresh) {
-    const std::size_t n_tiles = columns.n_tiles(), n_tasks = (n_tiles + tiles_per_task - 1) / tiles_per_task;
+    const std::size_t n_tiles = columns.n_tiles(), n_even = n_tiles / (4 * static_cast<std::size_t>(n_threads_));
+    const std::size_t per_task = std::clamp(n_even, least_tiles_per_task, tiles_per_task);
+    const std::size_t n_tasks = (n_tiles + per_task - 1) / per_task;
     const double work_ns = 5.0 * static_cast<double>(columns.n * changed.size());
     parallel_for_if_worth(work_ns, n_tasks, n_threads_, [&](std::size_t task, int) {
       interrupt_.check();
-      const std::size_t first = task * tiles_per_task, n = std::min(tiles_per_task, n_tiles - first);
+      const std::size_t first = task * per_task, n = std::min(per_task, n_tiles - first);
       std::vector<T> scratch(rows_at_once * n * tile_rows);
       for (std::size_t c = 0; c < changed.size(); c += rows_at_once) {
         const std::size_t m = std::min(rows_at_once, changed.size() - c);

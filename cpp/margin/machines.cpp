@@ -10,6 +10,28 @@ namespace spinney {
 namespace {
 
 constexpr std::size_t rows_per_task = 64;
+constexpr std::size_t near_numbers = std::size_t{1} << 15;  // of tiles that stay in the second-level cache
+
+// Some support vectors, interleaved in tiles, and their squared lengths.
+struct Tiles {
+  Tiles(const Machines& machines, std::size_t first, std::size_t n)
+      : n_tiles(n), terms(n * machines.n_terms * tile_rows, 0.0), squares(n * tile_rows, 0.0) {
+    const std::size_t d = machines.n_terms;
+    for (std::size_t tile = 0; tile < n; ++tile) {
+      const std::size_t from = (first + tile) * tile_rows, n_lanes = std::min(tile_rows, machines.n_vectors - from);
+      const double* vectors = machines.vectors + from * d;
+      double *to = terms.data() + tile * d * tile_rows, *square = squares.data() + tile * tile_rows;
+      for (std::size_t k = 0; k < d; ++k)
+        for (std::size_t lane = 0; lane < n_lanes; ++lane) {
+          const double number = vectors[lane * d + k];
+          to[k * tile_rows + lane] = number;
+          square[lane] += number * number;
+        }
+    }
+  }
+  std::size_t n_tiles;
+  std::vector<double> terms, squares;
+};
 
 DualProblem with_penalty(const DualProblem& unit, double penalty) {
   DualProblem problem = unit;
@@ -86,20 +108,12 @@ std::vector<std::vector<DualSolution>> fit_machines(const KernelRows& kernel, co
 void decide(const Machines& machines, const double* rows, std::size_t n_rows, int n_threads, Interrupt& interrupt,
             double* out) {
   const std::size_t n_vectors = machines.n_vectors, d = machines.n_terms, n_machines = machines.intercepts.size();
-  std::vector<double> tiles(padded(n_vectors) * d, 0.0), squares(padded(n_vectors), 0.0);
-  const auto square = [&](const double* row) {
-    double sum = 0;
-    for (std::size_t k = 0; k < d; ++k) sum += row[k] * row[k];
-    return sum;
-  };
   const bool is_given = machines.vectors == nullptr;
-  for (std::size_t i = 0; !is_given && i < n_vectors; ++i) {
-    const double* from = machines.vectors + i * d;
-    for (std::size_t k = 0; k < d; ++k) tiles[(i / tile_rows * d + k) * tile_rows + i % tile_rows] = from[k];
-    squares[i] = square(from);
-  }
-  const MarginKernels& kernels = margin_kernels();
   const std::size_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task, stride = padded(n_vectors);
+  // Tasks share all tiles; a single task makes the few that it needs at a time, which memory need not hold.
+  const std::size_t n_tiles = is_given ? 0 : stride / tile_rows, n_near = near_numbers / (tile_rows * (d + 1)) + 1;
+  const Tiles shared(machines, 0, n_tasks > 1 ? n_tiles : 0);
+  const MarginKernels& kernels = margin_kernels();
   const double cost = static_cast<double>(n_rows * n_vectors) * (is_given ? 1.0 : 5.0);
   parallel_for_if_worth(cost, n_tasks, n_threads, [&](std::size_t task, int) {
     interrupt.check();
@@ -109,16 +123,22 @@ void decide(const Machines& machines, const double* rows, std::size_t n_rows, in
     std::vector<double*> to(n);
     for (std::size_t i = 0; i < n; ++i) {
       queries[i] = rows + (first + i) * (is_given ? n_vectors : d);
-      if (is_given) continue;
-      to[i] = values.data() + i * stride;
-      own[i] = square(queries[i]);
+      for (std::size_t k = 0; !is_given && k < d; ++k) own[i] += queries[i][k] * queries[i][k];
     }
-    if (!is_given)
-      kernels.block_long({&machines.kernel, queries.data(), own.data(), n, d, tiles.data(), squares.data(),
-                          stride / tile_rows, to.data()});
+    const auto fill = [&](const Tiles& tiles, std::size_t first_tile) {
+      for (std::size_t i = 0; i < n; ++i) to[i] = values.data() + i * stride + first_tile * tile_rows;
+      kernels.block_long({&machines.kernel, queries.data(), own.data(), n, d, tiles.terms.data(), tiles.squares.data(),
+                          tiles.n_tiles, to.data()});
+    };
+    if (shared.n_tiles > 0) {
+      fill(shared, 0);
+    } else {
+      for (std::size_t tile = 0; tile < n_tiles; tile += n_near)
+        fill(Tiles(machines, tile, std::min(n_near, n_tiles - tile)), tile);
+    }
     for (std::size_t i = 0; i < n; ++i) {
       double* row = out + (first + i) * n_machines;
-      const double* value = is_given ? queries[i] : to[i];
+      const double* value = is_given ? queries[i] : values.data() + i * stride;
       std::fill(row, row + n_machines, 0.0);
       for (const MachinePart& part : machines.parts)
         row[part.machine] += kernels.dot(part.coefficients, value + part.first, part.n);

@@ -17,12 +17,17 @@ struct PerceptronOptions {
   bool averaged = false;
   bool shuffles = false;
   std::uint64_t seed = 0;
+  double l1 = 0.0, l2 = 0.0;  // penalties of the size and of half the square of each weight, per row
+  double tolerance =
+      -1.0;  // least decrease of the mean loss that counts; negative: epochs go on until all rows are right
+  std::size_t patience = 5;  // epochs without such a decrease before the end
 };
 
 struct PerceptronEnd {
   std::vector<double> weights;  // of the terms, and the intercept
   std::size_t n_updates = 0, n_epochs = 0;
-  bool is_clean = false;  // whether the last epoch had no misclassified row
+  bool is_clean = false;    // whether the last epoch had no misclassified row
+  bool is_settled = false;  // whether the loss no longer decreased
 };
 
 // rows: n_rows times n_terms, row-major; sides: +1 or -1; steps: weight of each row's update.

@@ -275,10 +275,12 @@ void Additive::add_masked(const Table& table, std::size_t first, std::size_t las
 
 void Additive::add(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
                    double* out) const {
-  if (is_masked_) return add_masked(table, first, last, n_threads, interrupt, out);
-  constexpr std::size_t chunk = 64;
+  constexpr std::size_t chunk = 64, most_walked = 3;  // masks take as long for one row as for 64
+  const bool walks = !is_masked_ || table.n_rows <= most_walked;
+  const CodedForest* coded = nullptr;
+  if (walks && !has_linear_leaves()) coded = walker_.coded_for(table.n_rows * (last - first), n_threads, interrupt);
+  if (is_masked_ && coded == nullptr) return add_masked(table, first, last, n_threads, interrupt, out);
   const std::size_t n_columns = table.n_columns();
-  if (!has_linear_leaves()) walker_.coded_for(table.n_rows * (last - first), n_threads, interrupt);
   const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);
   parallel_for_if_worth(estimated_ns, (table.n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t c, int) {
     interrupt.check();

@@ -36,6 +36,18 @@ static double hinge_proba(double score) {
   return score < 0 ? 1.0 - larger : larger;
 }
 
+// Differences of logistic functions as products, which are accurate in the tails.
+static void ordinal_proba(const double* scores, std::size_t n_rows, const std::vector<double>& cuts, double* proba) {
+  const std::size_t n = cuts.size() + 1;
+  for (std::size_t r = 0; r < n_rows; ++r, proba += n)
+    for (std::size_t k = 0; k < n; ++k) {
+      proba[k] = k + 1 < n ? logistic(cuts[k] - scores[r]) : 1.0;
+      if (k == 0) continue;
+      proba[k] *= logistic(scores[r] - cuts[k - 1]);
+      if (k + 1 < n) proba[k] *= 1.0 - exp_ieee(cuts[k - 1] - cuts[k]);
+    }
+}
+
 static void softmax(const double* scores, std::size_t n_rows, std::size_t n, double* proba) {
   for (std::size_t r = 0; r < n_rows; ++r, scores += n, proba += n) {
     const double most = *std::max_element(scores, scores + n);
@@ -70,13 +82,15 @@ static double softplus(double score) {
   return std::max(score, 0.0) + (e < 1e-8 ? e : log_ieee(1.0 + e));
 }
 
-void apply_link(Link link, const double* scores, std::size_t n_rows, std::size_t n_scores, double* predicted) {
+void apply_link(const Link& link, const double* scores, std::size_t n_rows, std::size_t n_scores, double* predicted) {
   switch (link.kind) {
     case LinkKind::identity:
       std::copy_n(scores, n_rows * n_scores, predicted);
       return;
     case LinkKind::log:
       return each_value(scores, n_rows * n_scores, predicted, exp_ieee);
+    case LinkKind::log1p:
+      return each_value(scores, n_rows * n_scores, predicted, [](double score) { return exp_ieee(score) - 1.0; });
     case LinkKind::logistic:
       return each_value(scores, n_rows * n_scores, predicted, logistic);
     case LinkKind::signed_square:
@@ -96,6 +110,8 @@ void apply_link(Link link, const double* scores, std::size_t n_rows, std::size_t
       return two_class_proba(scores, n_rows, predicted, [&](double score) { return logistic(link.parameter * score); });
     case LinkKind::step:
       return two_class_proba(scores, n_rows, predicted, [](double score) { return score > 0 ? 1.0 : 0.0; });
+    case LinkKind::ordinal:
+      return ordinal_proba(scores, n_rows, link.cuts, predicted);
     case LinkKind::ascending:
       std::copy_n(scores, n_rows * n_scores, predicted);
       for (std::size_t r = 0; r < n_rows; ++r, predicted += n_scores) std::sort(predicted, predicted + n_scores);

@@ -29,6 +29,11 @@ static std::vector<double> mean_prediction(const SummedTrees& trees, const Table
         at =
             next_node(nodes, at, [&](std::uint32_t f) { return value_at(background.columns[f], static_cast<Row>(r)); });
       }
+      if (nodes.linear_leaves.has(at)) {
+        base[trees.output_of(t)] += nodes.linear_leaves.at(
+            at, nodes.value[at], [&](std::uint32_t f) { return value_at(background.columns[f], static_cast<Row>(r)); });
+        continue;
+      }
       for (std::size_t v = 0; v < nodes.value_width; ++v) base[trees.output_of(t) + v] += nodes.value_of(at)[v];
     }
   for (double& b : base) b *= trees.scale / static_cast<double>(background.n_rows);
@@ -42,6 +47,10 @@ std::vector<double> shap_base_value(const SummedTrees& trees, const Table* backg
   for (std::size_t t = 0; t < trees.n_trees(); ++t) {
     reach[trees.root[t]] = 1;
     const auto add = [&](std::size_t node, double fraction) {
+      if (nodes.linear_leaves.has(node)) {
+        base[trees.output_of(t)] += fraction * nodes.linear_leaves.base[node];
+        return;
+      }
       for (std::size_t v = 0; v < nodes.value_width; ++v)
         base[trees.output_of(t) + v] += fraction * nodes.value_of(node)[v];
     };
@@ -74,6 +83,8 @@ void ShapScratch::fit(const ShapTree& tree, bool pairs) {
   grow(places, tree.tables.empty() ? 0 : levels * shap_lanes);
   grow(open, levels);
   grow(hidden, levels);
+  grow(terms, tree.linear.begin == nullptr ? 0 : levels);
+  grow(due, tree.linear.begin == nullptr ? 0 : tree.n_points);
 }
 
 namespace {
@@ -174,6 +185,7 @@ void Explanation::explain(std::size_t begin, std::size_t end, Interrupt& interru
       follow_row(made, trees.nodes, [&](std::uint32_t node) {
         return next_node(trees.nodes, node, [&](std::uint32_t f) { return row[prepared.slot[f]]; });
       });
+      made.linear.background = row;
       walk(made, trees.output_of(t), block);
     }
   }

@@ -89,6 +89,8 @@ class ShapWalk {
         alive_(reinterpret_cast<Mask*>(scratch.alive.data())),
         open_(scratch.open.data()),
         hidden_(scratch.hidden.data()),
+        terms_(scratch.terms.data()),
+        due_(reinterpret_cast<Numbers*>(scratch.due.data())),
         out_(reinterpret_cast<Numbers*>(values)),
         pairs_(reinterpret_cast<Numbers*>(pairs)) {}
 
@@ -166,6 +168,98 @@ class ShapWalk {
       for (std::size_t k = 0; k < n_points(); ++k) to[v * n_points() + k] = every(value[v]) * to[k];
   }
 
+  bool is_linear(std::uint32_t leaf) const { return tree_.linear.begin[leaf] < tree_.linear.begin[leaf + 1]; }
+
+  // The same for a linear leaf below a split, and what its columns contribute themselves.
+  void turn_at_linear_leaf(const ShapSplit& s, std::uint32_t leaf, double constant, const Mask& met, double fraction,
+                           Numbers* to) {
+    double base = tree_.linear.base[leaf];
+    const std::size_t n = read_terms(leaf, constant, base);
+    for (std::size_t i = 0; i < n; ++i) place_term(terms_[i], s, met, fraction);
+    for (std::size_t i = 0; i < n; ++i) {
+      const Numbers part = part_of(terms_[i]);
+      Numbers sum = every(0);
+      for (std::size_t k = 0; k < n_points(); ++k) {
+        const double z = terms_[i].fraction, factor = tree_.t[k] + z * tree_.u[k];
+        due_[k] = part * to[k] * every(z / (factor * factor));
+        sum += due_[k];
+      }
+      out_[terms_[i].slot] += sum;
+      if constexpr (with_pairs) add_interactions(s.level + 1, terms_[i].slot, 0, due_);
+    }
+    for (std::size_t k = 0; k < n_points(); ++k) {
+      Numbers value = every(base);
+      for (std::size_t i = 0; i < n; ++i)
+        value += part_of(terms_[i]) * every(tree_.t[k] / (tree_.t[k] + terms_[i].fraction * tree_.u[k]));
+      to[k] = value * to[k];
+    }
+  }
+
+  SPINNEY_INLINE static Numbers part_of(const ShapTerm& term) {
+    Mask met;
+    __builtin_memcpy(&met, &term.met, sizeof met);
+    Numbers part;
+    __builtin_memcpy(&part, &term.part, sizeof part);
+    return select(met, part, every(0));
+  }
+
+  // Computes the parts of a leaf's value by column, and adds those of the background row to the base. Where columns
+  // are missing, the leaf has a constant value, which is attributed to these columns.
+  std::size_t read_terms(std::uint32_t leaf, double constant, double& base) const {
+    const ShapLinear& l = tree_.linear;
+    const std::uint32_t begin = l.begin[leaf], n = l.begin[leaf + 1] - begin;
+    const double gap = constant - base;
+    Numbers n_missing = every(0);
+    double n_missing_behind = 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t slot = l.slot[l.feature[begin + i]];
+      n_missing += select(x_[slot] == x_[slot], every(0), every(1));
+      if (l.background != nullptr && l.background[slot] != l.background[slot]) n_missing_behind += 1;
+    }
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t j = begin + i, slot = l.slot[l.feature[j]];
+      const Numbers x = x_[slot], low = every(l.low[j]), high = every(l.high[j]);
+      const Numbers from_low = select(x < low, low, x), clipped = select(from_low > high, high, from_low);
+      const Numbers in_line = every(l.slope[j]) * (clipped - every(l.middle[j]));
+      const Numbers if_missing = select(x == x, every(0), every(gap) / n_missing);
+      Numbers part = select(n_missing > every(0), if_missing, in_line);
+      if (l.background != nullptr) {
+        const double b = l.background[slot], up = b < l.low[j] ? l.low[j] : b,
+                     bounded = up > l.high[j] ? l.high[j] : up;
+        double behind = l.slope[j] * (bounded - l.middle[j]);
+        if (n_missing_behind > 0) behind = b == b ? 0.0 : gap / n_missing_behind;
+        base += behind;
+        part -= every(behind);
+      }
+      ShapTerm& term = terms_[i];
+      __builtin_memcpy(&term.part, &part, sizeof part);
+      term.slot = slot;
+    }
+    return n;
+  }
+
+  // Finds the last condition on a term's column above a leaf.
+  void place_term(ShapTerm& term, const ShapSplit& s, const Mask& met, double fraction) const {
+    if (s.slot == term.slot) {
+      const Mask all = before_[s.level] & met;
+      __builtin_memcpy(&term.met, &all, sizeof all);
+      term.fraction = s.fraction_before * fraction;
+      return;
+    }
+    std::uint32_t below = open_[s.level];
+    for (std::size_t level = s.level; level-- > 0; below = open_[level]) {
+      const ShapSplit& above = splits_[open_[level]];
+      if (above.slot != term.slot) continue;
+      const bool is_left = above.left_value == nullptr && below == open_[level] + 1;
+      __builtin_memcpy(&term.met, &alive_[level], sizeof term.met);
+      term.fraction = above.fraction_before * (is_left ? above.left_fraction : above.right_fraction);
+      return;
+    }
+    term.part = {};  // not on the path, which no fit produces
+    term.met = {};
+    term.fraction = 1;
+  }
+
   SPINNEY_INLINE void note_edge(const ShapSplit& s, const Mask& met, const double* gain, const double* c) const {
     const double *loss = c + ShapKernels::loss * n_points(), *above = c + ShapKernels::above * n_points(),
                  *cold = c + ShapKernels::cold * n_points();
@@ -184,6 +278,11 @@ class ShapWalk {
     Numbers* to = is_leaf ? up_of(s.level, 0) : down_of(s.level + 1);
     carry_down(s, left_[s.level], s.left_fraction, c + ShapKernels::left_met * n_points(),
                c + ShapKernels::left_unmet * n_points(), to);
+    if (is_leaf && tree_.linear.begin != nullptr && is_linear(s.node + 1)) {
+      if constexpr (with_pairs) note_edge(s, left_[s.level], c + ShapKernels::gain_left * n_points(), c);
+      turn_at_linear_leaf(s, s.node + 1, *s.left_value, left_[s.level], s.left_fraction, to);
+      return false;
+    }
     if (is_leaf) {
       turn_at_leaf(s.left_value, to);
       return false;
@@ -199,6 +298,11 @@ class ShapWalk {
     Numbers* to = is_leaf ? done_ : down_of(s.level + 1);
     carry_down(s, right_[s.level], s.right_fraction, c + ShapKernels::right_met * n_points(),
                c + ShapKernels::right_unmet * n_points(), to);
+    if (is_leaf && tree_.linear.begin != nullptr && is_linear(tree_.linear.right[s.node])) {
+      if constexpr (with_pairs) note_edge(s, right_[s.level], c + ShapKernels::gain_right * n_points(), c);
+      turn_at_linear_leaf(s, tree_.linear.right[s.node], *s.right_value, right_[s.level], s.right_fraction, to);
+      return false;
+    }
     if (is_leaf) {
       turn_at_leaf(s.right_value, to);
       return false;
@@ -243,7 +347,7 @@ class ShapWalk {
       if constexpr (with_pairs) from_left[k] = select(before, due, every(0));
     }
     out_[value * n_slots_ + s.slot] += select(before, sum, every(0));
-    if constexpr (with_pairs) add_interactions(s, value, from_left);
+    if constexpr (with_pairs) add_interactions(s.level, s.slot, value, from_left);
   }
 
   // Rows that stop at a split: a third child, which is a leaf.
@@ -262,17 +366,18 @@ class ShapWalk {
       done[k] += h;
     }
     out_[value * n_slots_ + s.slot] += sum;
-    if constexpr (with_pairs) add_interactions(s, value, due);
+    if constexpr (with_pairs) add_interactions(s.level, s.slot, value, due);
   }
 
-  void add_interactions(const ShapSplit& s, std::size_t value, const Numbers* due) const {
-    for (std::size_t level = 0; level < s.level; ++level) {
-      if (hidden_[level] || static_cast<std::int32_t>(level) == s.previous) continue;
+  // With the columns of the first levels, without those whose last condition is further down.
+  void add_interactions(std::size_t n_levels, std::uint32_t slot, std::size_t value, const Numbers* due) const {
+    for (std::size_t level = 0; level < n_levels; ++level) {
+      const std::uint32_t other = splits_[open_[level]].slot;
+      if (hidden_[level] || other == slot) continue;
       const Numbers* g = edge_ + level * n_points();
       Numbers sum = every(0);
       for (std::size_t k = 0; k < n_points(); ++k) sum += due[k] * g[k];
-      const std::size_t other = splits_[open_[level]].slot;
-      const std::size_t first = other < s.slot ? other : s.slot, second = other < s.slot ? s.slot : other;
+      const std::size_t first = other < slot ? other : slot, second = other < slot ? slot : other;
       pairs_[(value * n_slots_ + first) * n_slots_ + second] += sum;
     }
   }
@@ -289,6 +394,8 @@ class ShapWalk {
   Mask *left_, *right_, *before_, *alive_;
   std::uint32_t* open_;
   std::uint8_t* hidden_;
+  ShapTerm* terms_;
+  Numbers* due_;
   Numbers *out_, *pairs_;
 };
 

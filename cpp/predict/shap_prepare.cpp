@@ -86,12 +86,12 @@ void ShapPreparation::find_columns() {
     }
 }
 
-// For a small tree with one value per leaf, in which all rows reach a leaf.
+// For a small tree with one constant value per leaf, in which all rows reach a leaf.
 static std::size_t size_of_tables(const ShapTree& tree, std::size_t most_bytes) {
   const std::size_t size = tree.splits.size() * tree.n_points * shap_kernels().table_size;
   const bool stops =
       std::any_of(tree.splits.begin(), tree.splits.end(), [](const ShapSplit& s) { return s.stop_value != nullptr; });
-  return tree.n_values > 1 || stops || size * sizeof(double) > most_bytes ? 0 : size;
+  return tree.n_values > 1 || tree.linear.begin != nullptr || stops || size * sizeof(double) > most_bytes ? 0 : size;
 }
 
 ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes, std::size_t most_table_bytes) const {
@@ -103,6 +103,9 @@ ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes, std::size_
   made.u = rule.u.data();
   made.weight = rule.weight.data();
   made.n_values = nodes.value_width;
+  if (const LinearLeaves& l = nodes.linear_leaves; !l.empty())
+    made.linear = {l.begin.data(), l.base.data(), l.feature.data(),   l.slope.data(), l.middle.data(),
+                   l.low.data(),   l.high.data(), nodes.right.data(), slot.data(),    nullptr};
   const auto value_if_leaf = [&](std::uint32_t node) {
     return nodes.is_leaf(node) ? nodes.value_of(node).data() : nullptr;
   };

@@ -11,6 +11,11 @@
 // a node are carried up, and the contribution of column i is H times g = (o_i - z_i) / (o_i t + z_i (1 - t)), summed
 // over the edges on column i, minus the g of the edge on i above. So the work is nodes × points for any path length.
 //
+// A linear leaf (tree/linear_leaves.h) has the value base + Σ c_j over its columns: c_j is the slope times the distance of
+// the row's value from the column's centre in the leaf, or from the background row's value, and 0 where column j is
+// unknown. So v P becomes P (base + Σ c_j o_j t / f_j) with f_j = o_j t + z_j (1 - t), and column j itself also
+// contributes c_j o_j P z_j / f_j²: at every t, both add up to c_j o_j times the other columns' factors.
+//
 // Rows are processed eight at a time. Rejected: a table over all 2^d sets of met conditions per leaf. Its gathers cost
 // as much as the arithmetic, and the tables grow with classes and depth.
 #pragma once
@@ -41,6 +46,17 @@ struct ShapSplit {
   std::uint8_t missing_left;
 };
 
+// The linear leaves of all trees, by node and by term as in LinearLeaves.
+struct ShapLinear {
+  const std::uint32_t* begin = nullptr;  // null: all leaves are constant
+  const double* base = nullptr;
+  const std::uint32_t* feature = nullptr;
+  const double *slope = nullptr, *middle = nullptr, *low = nullptr, *high = nullptr;
+  const std::uint32_t* right = nullptr;  // by node: the right child
+  const std::uint32_t* slot = nullptr;   // by column
+  const double* background = nullptr;    // by slot: the row whose values unknown columns take; null: none
+};
+
 struct ShapTree {
   std::vector<ShapSplit> splits;         // in preorder
   std::vector<double> constants;         // n_constants × n_points per split; empty: computed during the walk
@@ -50,6 +66,7 @@ struct ShapTree {
   const double *t = nullptr, *u = nullptr, *weight = nullptr;
   std::size_t n_levels = 0;
   std::size_t n_values = 1;  // numbers per leaf
+  ShapLinear linear;
 };
 
 struct ShapSides {
@@ -63,6 +80,14 @@ struct alignas(64) ShapMask {
   std::int64_t of[shap_lanes];  // -1 or 0
 };
 
+// A column of a linear leaf: c by row, the rows that meet all conditions on it, and the fraction z that does.
+struct ShapTerm {
+  ShapLanes part;
+  ShapMask met;
+  double fraction;
+  std::uint32_t slot;
+};
+
 struct ShapScratch {
   std::vector<ShapLanes> down;      // [level][point] P
   std::vector<ShapLanes> up, done;  // [level][value][point] H of left children; [value][point] that of the last subtree
@@ -72,6 +97,8 @@ struct ShapScratch {
   std::vector<std::uint32_t> places;                 // [level][side][pair of rows] in a split's table
   std::vector<std::uint32_t> open;                   // [level] split
   std::vector<std::uint8_t> hidden;                  // [level] a later edge is on the same column
+  std::vector<ShapTerm> terms;                       // [level] of one linear leaf
+  std::vector<ShapLanes> due;                        // [point] what a column of a linear leaf contributes itself
 
   void fit(const ShapTree& tree, bool pairs);
 };

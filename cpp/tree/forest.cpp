@@ -15,8 +15,13 @@
 namespace spinney {
 
 void Forest::add(const Tree& tree) {
-  if (nodes.size() + tree.size() >= UINT32_MAX)
+  if (nodes.size() + tree.size() >= UINT32_MAX || nodes.sets.size() + tree.sets.size() >= UINT32_MAX ||
+      nodes.splits.size() + tree.splits.size() >= UINT32_MAX ||
+      nodes.splits.sets.size() + tree.splits.sets.size() >= UINT32_MAX ||
+      nodes.linear_leaves.size() + tree.linear_leaves.size() >= UINT32_MAX)
     throw std::length_error("The forest has more than 4 billion nodes. Grow fewer or smaller trees.");
+  if (n_trees() > 0 && tree.value_width != nodes.value_width)
+    throw std::invalid_argument("The trees have different numbers of values.");
   nodes.value_width = tree.value_width;
   // A file does not store the strength of trees without counts; that of the others does no harm there.
   nodes.shrinkage = std::max(nodes.shrinkage, tree.shrinkage);
@@ -103,6 +108,8 @@ Tree Forest::tree(std::size_t t) const {
     out.set[i] = static_cast<std::uint32_t>(out.sets.size());
     out.sets.insert(out.sets.end(), set, set + 1 + (*set & ~Tree::list_mark));
   }
+  for (std::size_t i = begin; i < end && !nodes.splits.empty(); ++i) out.splits.copy_node(nodes.splits, i);
+  if (out.splits.size() == 0) out.splits = {};
   for (std::size_t i = begin; i < end && !nodes.linear_leaves.empty(); ++i)
     out.linear_leaves.copy_node(nodes.linear_leaves, i);
   if (out.linear_leaves.size() == 0) out.linear_leaves = {};

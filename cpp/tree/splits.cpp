@@ -9,6 +9,10 @@ void SplitList::end_node() {
   begin.push_back(static_cast<std::uint32_t>(size()));
 }
 
+void SplitList::pad(std::size_t n_nodes) {
+  while (begin.size() < n_nodes + 1) begin.push_back(static_cast<std::uint32_t>(size()));
+}
+
 void SplitList::append(const SplitList& subtree) {
   const auto shift = static_cast<std::uint32_t>(size()), set_shift = static_cast<std::uint32_t>(sets.size());
   if (begin.empty()) begin.push_back(0);

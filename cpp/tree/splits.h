@@ -33,7 +33,8 @@ struct SplitList {
 
   bool empty() const { return begin.empty(); }
   std::size_t size() const { return role.size(); }
-  void end_node();  // assigns the splits added since the last call to the next node
+  void end_node();                // assigns the splits added since the last call to the next node
+  void pad(std::size_t n_nodes);  // up to n_nodes nodes, the new ones without recorded splits
   void append(const SplitList& subtree);
   void copy_node(const SplitList& from, std::size_t node);  // and ends the node
 

@@ -30,7 +30,11 @@ void Tree::append(const Tree& subtree) {
   extend(weight, subtree.weight);
   extend(n_rows, subtree.n_rows);
   extend(value, subtree.value);
-  if (!subtree.splits.empty()) splits.append(subtree.splits);
+  if (!subtree.splits.empty() || !splits.empty()) {
+    splits.pad(first);
+    if (!subtree.splits.empty()) splits.append(subtree.splits);
+    splits.pad(size());
+  }
   if (!subtree.linear_leaves.empty() || !linear_leaves.empty()) {
     linear_leaves.pad(first);
     if (!subtree.linear_leaves.empty()) linear_leaves.append(subtree.linear_leaves);

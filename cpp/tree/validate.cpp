@@ -120,6 +120,8 @@ std::string find_fault(const Tree& t, const std::vector<std::uint32_t>& n_catego
     const auto f = static_cast<std::size_t>(t.feature[i]);
     if (f >= n_categories.size()) return at("splits a column that does not exist");
     if (t.flags[i] & ~known_flags) return at("has unknown flags");
+    if (t.splits.empty() && (t.flags[i] & (Tree::stops | Tree::alone)))
+      return at("has a rule for surrogate splits, of which there are none");
     if (((t.flags[i] & Tree::category) != 0) != (n_categories[f] > 0))
       return at("has a split of the wrong type for its column");
     if (std::isnan(t.threshold[i])) return at("has a threshold that is not a number");

@@ -80,8 +80,9 @@ void compare(std::uint32_t n_cuts, int depth, std::size_t n_outputs, std::size_t
   const Additive additive(forest, n_outputs), quick(std::move(forest), n_outputs);
   Interrupt interrupt;
   quick.prepare_one(interrupt);
-  std::vector<double> sums(n_rows * n_outputs, 0.0);
+  std::vector<double> sums(n_rows * n_outputs, 0.0), walked(n_rows * n_outputs, 0.0);
   additive.add(d.table, 0, trees.size(), 2, interrupt, sums.data());
+  quick.add(d.table, 0, trees.size(), 2, interrupt, walked.data());  // up to three rows
   for (std::size_t r = 0; r < n_rows; ++r) {
     const double row[] = {d.a[r], d.b[r], d.c[r]};
     std::vector<double> one(n_outputs, 0.0), prepared(n_outputs, 0.0), expected(n_outputs, 0.0);
@@ -93,6 +94,7 @@ void compare(std::uint32_t n_cuts, int depth, std::size_t n_outputs, std::size_t
       CHECK_EQ(one[k], expected[k]);
       CHECK_EQ(prepared[k], expected[k]);
       CHECK_EQ(sums[r * n_outputs + k], expected[k]);
+      CHECK_EQ(walked[r * n_outputs + k], expected[k]);
     }
   }
 }
@@ -101,7 +103,8 @@ void compare(std::uint32_t n_cuts, int depth, std::size_t n_outputs, std::size_t
 
 TEST(all_code_paths_are_bit_identical) {
   for (const std::uint32_t n_cuts : {5u, 254u, 255u, 1000u})
-    for (const std::size_t n_rows : {1u, 63u, 300u}) compare(n_cuts, 5, 1, n_rows);
+    for (const std::size_t n_rows : {1u, 3u, 63u, 300u}) compare(n_cuts, 5, 1, n_rows);
+  compare(2000, 5, 3, 2);
   compare(2000, 8, 3, 300);
   compare(2000, 30, 1, 300);  // few leaves, at large depth
   compare(2000, 9, 1, 100);   // more leaves than a byte can number
@@ -120,4 +123,17 @@ TEST(probabilities_sum_to_one_and_rows_are_independent) {
   apply_link({LinkKind::logit}, odds, 2, 1, two);
   CHECK_EQ(two[0], 0.5);
   CHECK_EQ(two[2] + two[3], 1.0);
+}
+
+TEST(probabilities_of_ordered_classes_sum_to_one_and_are_positive_in_the_tails) {
+  const Link link{LinkKind::ordinal, 0, {-1.0, 0.5, 4.0}};
+  const double scores[] = {0.0, -50.0, 300.0};
+  double proba[12];
+  apply_link(link, scores, 3, 1, proba);
+  for (std::size_t r = 0; r < 3; ++r) {
+    CHECK_NEAR(proba[4 * r] + proba[4 * r + 1] + proba[4 * r + 2] + proba[4 * r + 3], 1.0, 1e-14);
+    for (std::size_t k = 0; k < 4; ++k) CHECK(proba[4 * r + k] > 0);
+  }
+  CHECK_NEAR(proba[0], 1 / (1 + std::exp(1.0)), 1e-15);
+  CHECK_NEAR(proba[0] + proba[1], 1 / (1 + std::exp(-0.5)), 1e-15);
 }

@@ -475,6 +475,8 @@ TEST(malformed_buffers_are_refused) {
   check_malformed([] { read_one(schema("u"), {array(1, {nullptr, keep<std::int32_t>({0, 1})})}); });
   check_malformed([] { read_one(schema("u"), {array(1, {nullptr, keep<std::int32_t>({0, 1}), nullptr})}); });
   check_malformed([] { read_one(schema("u"), {array(1, {nullptr, keep<std::int32_t>({3, 1}), keep<char>({'a'})})}); });
+  const auto one_past_all = keep<std::int32_t>({0, 5000, 1});
+  check_malformed([&] { read_one(schema("u"), {array(2, {nullptr, one_past_all, keep<char>({'a'})})}); });
   check_malformed([] { read_one(schema("vu"), {array(1, {nullptr, keep(string_views({{1, 0, 0, 0}}))})}); });
   for (const std::array<std::int32_t, 4> view :
        {std::array{-1, 0, 0, 0}, {13, 0, 1, 0}, {13, 0, -1, 0}, {13, 0, 0, 8}, {13, 0, 0, -1}})

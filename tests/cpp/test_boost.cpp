@@ -499,11 +499,42 @@ TEST(listed_columns_partition_rows_in_their_order) {
           const auto middle = std::stable_partition(expected.begin(), expected.end(), goes_left);
           for (const int n_threads : {1, 2}) {
             std::vector<Row> got = some;
-            const std::size_t n_left = partitioner.part(split, got.data(), got.size(), n_threads, 0);
-            CHECK_EQ(n_left, static_cast<std::size_t>(middle - expected.begin()));
+            NodeRows node{&split, got.data(), got.size()};
+            partitioner.part({&node, 1}, {n_threads, 0});
+            CHECK_EQ(node.n_left, static_cast<std::size_t>(middle - expected.begin()));
             CHECK(bit_identical(expected, got));
           }
         }
+}
+
+TEST(nodes_partitioned_together_are_partitioned_as_one_by_one) {
+  CodedRows rows({40, 2, 300, 30}, 60'000, 14);
+  rows.list({0, 1});
+  RowPartitioner partitioner(rows.coding, rows.codes, 4);
+  std::vector<Row> all(rows.codes.n_rows);
+  std::iota(all.begin(), all.end(), Row{0});
+  std::vector<BoostSplit> splits(9);
+  const std::vector<std::size_t> sizes{30'000, 0, 1, 9'000, 8'192, 8'193, 3, 4'000, 611};
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    splits[i].feature = static_cast<std::uint32_t>(i % 4);
+    splits[i].cut = i % 4 == 1 ? 0 : 12;
+  }
+  const auto nodes_of = [&](std::vector<Row>& some) {
+    std::vector<NodeRows> nodes;
+    for (std::size_t i = 0, begin = 0; i < sizes.size(); begin += sizes[i++])
+      nodes.push_back({&splits[i], some.data() + begin, sizes[i]});
+    return nodes;
+  };
+  std::vector<Row> expected = all;
+  std::vector<NodeRows> one_by_one = nodes_of(expected);
+  for (NodeRows& node : one_by_one) partitioner.part({&node, 1}, {1, 3});
+  for (const int n_threads : {1, 2, 4}) {
+    std::vector<Row> got = all;
+    std::vector<NodeRows> together = nodes_of(got);
+    partitioner.part(together, {n_threads, 0});
+    CHECK(bit_identical(expected, got));
+    for (std::size_t i = 0; i < together.size(); ++i) CHECK_EQ(together[i].n_left, one_by_one[i].n_left);
+  }
 }
 
 // A cut that separates one cell from the rest is as good as the best of two cells.

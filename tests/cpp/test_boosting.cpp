@@ -120,6 +120,14 @@ TEST(leaves_split_ahead_change_nothing) {
   check_same(d, params, true);
 }
 
+TEST(cuts_between_ordered_classes_do_not_depend_on_the_threads) {
+  const Data d = make_data(11'000, 5, 6, 3);
+  BoostingParams params = usual_params();
+  params.losses = {{.loss = Loss::ordinal, .parameter = 6}};
+  check_same(d, params);
+  check_same(d, params, true);
+}
+
 TEST(splits_counted_again_change_nothing) {
   const Data d = make_data(9'000, 6, 2, 2);
   BoostingParams params = classes(2);

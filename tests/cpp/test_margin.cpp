@@ -388,6 +388,39 @@ TEST(the_perceptron_matches_a_plain_loop) {
   for (std::size_t i = 0; i < 4; ++i) CHECK(sides[i] * (clean.weights[0] * line[i] + clean.weights[1]) > 0);
 }
 
+TEST(a_perceptron_with_penalties_follows_the_plain_rule_and_ends_when_the_loss_settles) {
+  Interrupt interrupt;
+  const Table table = two_classes(80, 2, 7);
+  std::vector<double> by_row(table.n * 2), steps(table.n, 1.0);
+  for (std::size_t i = 0; i < table.n; ++i)
+    for (std::size_t k = 0; k < 2; ++k) by_row[i * 2 + k] = table.at(i, k);
+  PerceptronOptions options;
+  options.rate = 0.5, options.squared_radius = 0.0, options.max_epochs = 4;
+  options.l1 = 0.01, options.l2 = 0.02;
+  double plane[2] = {0, 0}, paid[2] = {0, 0}, owed = 0;
+  for (int epoch = 0; epoch < 4; ++epoch)
+    for (std::size_t i = 0; i < table.n; ++i) {
+      const double score = plane[0] * table.at(i, 0) + plane[1] * table.at(i, 1);
+      owed += 0.5 * 0.01;
+      for (std::size_t k = 0; k < 2; ++k) {
+        plane[k] *= 1 - 0.5 * 0.02;
+        if (table.side[i] * score <= 0) plane[k] += 0.5 * table.side[i] * table.at(i, k);
+        const double before = plane[k];
+        if (before > 0) plane[k] = std::max(0.0, before - (owed + paid[k]));
+        if (before < 0) plane[k] = std::min(0.0, before + (owed - paid[k]));
+        paid[k] += plane[k] - before;
+      }
+    }
+  const PerceptronEnd end = fit_perceptron(by_row.data(), table.n, 2, table.side, steps, options, interrupt);
+  CHECK_EQ(end.n_epochs, 4u);
+  CHECK(!end.is_settled);
+  for (std::size_t k = 0; k < 2; ++k) CHECK_NEAR(end.weights[k], plane[k], 1e-9);
+  options.max_epochs = 1000, options.tolerance = 1e3, options.patience = 3;
+  const PerceptronEnd settled = fit_perceptron(by_row.data(), table.n, 2, table.side, steps, options, interrupt);
+  CHECK(settled.is_settled);
+  CHECK_EQ(settled.n_epochs, 4u);  // the first is below infinity
+}
+
 TEST(sums_of_terms_are_those_of_plain_loops_for_any_number_of_threads) {
   Interrupt interrupt;
   const Table table = two_classes(5000, 3, 13);

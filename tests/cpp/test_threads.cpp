@@ -1,3 +1,4 @@
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
@@ -6,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "base/recent_number.h"
 #include "base/threads.h"
 
 #ifdef __linux__
@@ -114,6 +116,20 @@ TEST(v1_in_a_container_that_sees_the_path_of_its_host) {
   root.file("/proc/self/cgroup", "4:cpuacct,cpu:/docker/0123abc\n");
   root.file(v1 + "/cpu.cfs_quota_us", "200000\n").file(v1 + "/cpu.cfs_period_us", "100000\n");
   CHECK_EQ(root.limit(), 2);
+}
+
+TEST(a_number_is_read_again_after_a_second) {
+  RecentNumber number;
+  int n_reads = 0;
+  const auto at = [&](int ms) {
+    return number.get(RecentNumber::Time(std::chrono::milliseconds(ms)), [&] { return ++n_reads; });
+  };
+  CHECK_EQ(at(0), 1);
+  CHECK_EQ(at(500), 1);
+  CHECK_EQ(at(999), 1);
+  CHECK_EQ(at(1000), 2);
+  CHECK_EQ(at(1500), 2);
+  CHECK_EQ(at(60'000), 3);
 }
 
 TEST(v1_folder_named_after_both_controllers) {
