@@ -78,6 +78,7 @@ _BOOSTING = {
     "drawn rows": {"subsample": 0.6, "max_features": 0.6, "max_bins": 8},
     "categories": {"categories": spinney.CategoryOptions(max_one_hot=0), "unseen": "other"},
     "lines": {"linear_leaves": True, "min_samples_leaf": 3},
+    "combined columns": {"feature_combinations": [("size", "-", "weight"), ("size", "*", "age"), (1, "/", 2)]},
     "dropped rounds": {"dart": spinney.Dart(rate=0.4), "regularization": {"hierarchical_shrinkage": 2.0}},
     "forced": {
         "growth": spinney.Growth(forced_splits={"feature": "size", "threshold": 0.0}),
@@ -243,6 +244,8 @@ def _models():
         models[loss] = _of("GradientBoostingRanker", COUNTS, n_estimators=5, loss=loss)
     for loss in ("exponential", "focal", "smooth_hinge"):
         models[loss] = _of("GradientBoostingClassifier", PAIR, n_estimators=5, loss=loss)
+    order = ["no", "perhaps", "yes"]
+    models["ordinal"] = _of("GradientBoostingClassifier", CLASSES, n_estimators=5, loss="ordinal", class_order=order)
     models["quantiles"] = _of(
         "GradientBoostingRegressor", VALUES, n_estimators=3, loss="quantile", quantile=[0.1, 0.5, 0.9]
     )

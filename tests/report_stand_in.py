@@ -13,6 +13,7 @@ from spinney._evaluate.statistics import paired_differences
 from spinney._evaluate.study.columns import ColumnProfile
 from spinney._evaluate.study.findings import Entry
 from spinney._evaluate.study.result import Study
+from spinney._evaluate.study.rows import RowNames
 
 _METRICS = {
     "binary": ["neg_log_loss", "roc_auc"],
@@ -52,24 +53,31 @@ def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, n_trees: int = 30
     test = {name: _predictions(model, *_for(name, X_test)) for name, model in fitted.items()}
     entries = _entries(scores, fitted, X_test, y_test, _METRICS[task], folds, seconds)
     fitted.pop("baseline")
+    best = next(entry.name for entry in entries if not entry.is_baseline)
+    classes = None if is_regression else np.unique(y)
     return Study(
         task=task,
-        scorers=Scorers(read_metrics(_METRICS[task]), None if is_regression else np.unique(y)),
+        scorers=Scorers(read_metrics(_METRICS[task], classes), classes),
         target=target,
-        classes=None if is_regression else np.unique(y),
+        classes=classes,
         columns=_profiles(table),
         notes=["The table was read.", "A quarter of the rows is the test set."],
         X_train=X_train,
         y_train=y_train,
         X_test=X_test,
         y_test=y_test,
+        train_rows=RowNames(np.sort(order[n_test:]), "Rows are numbered by their position in the table, from 0."),
+        test_rows=RowNames(np.sort(order[:n_test]), "Rows are numbered by their position in the table, from 0."),
         folds=folds,
         leaderboard=entries,
         models=fitted,
         out_of_fold=out_of_fold,
         test_predictions=test,
-        best=next(entry.name for entry in entries if not entry.is_baseline),
-        model=fitted[next(entry.name for entry in entries if not entry.is_baseline)],
+        best=best,
+        why=f"{best} is kept: it is the best model.",
+        model=fitted[best],
+        single=best,
+        single_model=fitted[best],
         calibration="none",
         tree=fitted["tree"],
         n_rows=len(y),

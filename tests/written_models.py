@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import spinney
+from spinney._ensemble.stacking import weighted_stack
+from spinney._model.predictions import Curve
 
 N_ROWS = 90
 _RNG = np.random.default_rng(11)
@@ -55,6 +57,13 @@ def _with_costs(name):
     return make
 
 
+PAIRS = [
+    ("size", "+", 'we"ight'),
+    ("size", "*", "big"),
+    ('we"ight', "/", "size"),
+    ("big", "/", "flag"),
+    ("big", "-", 0),
+]
 _SMALL = {"n_estimators": 8, "max_leaf_nodes": 7, "min_samples_leaf": 3}
 _GBC, _GBR = "GradientBoostingClassifier", "GradientBoostingRegressor"
 _MAKERS = {
@@ -77,14 +86,19 @@ _MAKERS = {
     "boosting, exponential": (_GBC, MIXED, PAIR, _SMALL | {"loss": "exponential"}),
     "boosting, hinge": (_GBC, MIXED, PAIR, _SMALL | {"loss": "smooth_hinge"}),
     "boosting, focal": (_GBC, MIXED, PAIR, _SMALL | {"loss": "focal"}),
-    "recipe": (_GBR, MIXED, VALUES, {"n_estimators": "auto"}),
-    "recipe of classes": (_GBC, MIXED, THREE, {"n_estimators": "auto"}),
+    "boosting, linear": (_GBR, MIXED, VALUES, _SMALL | {"linear_leaves": True}),
+    "boosting of three, linear": (_GBC, MIXED, THREE, _SMALL | {"linear_leaves": True}),
+    "default settings": (_GBR, MIXED, VALUES, {}),
+    "recipe": (_GBR, MIXED, VALUES, {"linear_leaves": False}),
+    "recipe of classes": (_GBC, MIXED, THREE, {"linear_leaves": False}),
     "adaboost": ("AdaBoostClassifier", MIXED, PAIR, {"n_estimators": 5}),
     "adaboost of three": ("AdaBoostClassifier", MIXED, THREE, {"n_estimators": 5}),
     "gentle adaboost": ("AdaBoostClassifier", MIXED, THREE, {"n_estimators": 5, "algorithm": "gentle"}),
     "isolation": ("IsolationForest", MIXED, None, {"n_estimators": 9, "contamination": 0.1}),
     "many categories": (_GBR, MANY, MANY_VALUES, _SMALL | {"categories": {"max_one_hot": 0}}),
     "number categories": ("DecisionTreeRegressor", GRADED, VALUES, {"categorical_features": ["grade"]}),
+    "combined columns": (_GBR, MIXED, VALUES, _SMALL | {"linear_leaves": True, "feature_combinations": PAIRS}),
+    "combined columns of three": (_GBC, MIXED, THREE, _SMALL | {"feature_combinations": PAIRS}),
     "oblique": ("RandomForestRegressor", MIXED, VALUES, {"n_estimators": 5, "oblique": 6, "max_depth": 5}),
     "several": ("RandomForestRegressor", MIXED, np.column_stack([VALUES, COUNTS]), {"n_estimators": 5, "max_depth": 4}),
     "surrogates": ("DecisionTreeClassifier", MIXED, PAIR, {"missing": "surrogate"}),
@@ -94,6 +108,64 @@ MODELS |= {
     "costs of a tree": _with_costs("DecisionTreeClassifier"),
     "costs of a forest": _with_costs("RandomForestClassifier"),
 }
+
+
+def _average(y, weights, *, temperatures=None, calibration=None, **members):
+    """Return an average of models; the second is fitted to a third of the rows, so that it lacks a colour."""
+
+    def make():
+        fitted = {}
+        for k, (name, (kind, parameters)) in enumerate(members.items()):
+            rows = np.flatnonzero(MIXED["colour"] != "green")[::2] if k == 1 else np.arange(N_ROWS)
+            fitted[name] = _fitted(kind, {key: values[rows] for key, values in MIXED.items()}, y[rows], **parameters)
+        classes = np.unique(y) if y.dtype == object else None
+        more = {"scores": {}, "temperatures": temperatures, "calibration": calibration}
+        return weighted_stack(fitted, weights, MIXED, classes, **more)
+
+    return make
+
+
+def _vote():
+    return spinney.VotingClassifier(["tree", "extra-trees"], weights=[1, 3], random_state=0).fit(MIXED, PAIR)
+
+
+_CURVE = Curve(np.array([0.1, 0.3, 0.8]), np.array([0.05, 0.4, 0.9]))
+_TREE = ("DecisionTreeClassifier", {"max_depth": 4})
+_FOREST = ("RandomForestClassifier", {"n_estimators": 5, "max_depth": 4})
+_TREES_OF_VALUES = {
+    "boosting": (_GBR, _SMALL),
+    "forest": ("RandomForestRegressor", {"n_estimators": 5, "max_depth": 4}),
+    "counts": (_GBR, _SMALL | {"loss": "absolute_error"}),
+}
+AVERAGES = {
+    "mean of values": _average(VALUES, [0.5, 0.2, 0.3], **_TREES_OF_VALUES),
+    "mean of two": _average(PAIR, [0.3, 0.7], tree=_TREE, forest=_FOREST),
+    "tempered of two": _average(
+        *(PAIR, [0.3, 0.3, 0.4]), temperatures=[2.0, 0.7, 1.1], tree=_TREE, forest=_FOREST, boosting=(_GBC, _SMALL)
+    ),
+    "curve of two": _average(PAIR, [0.4, 0.6], calibration=_CURVE, boosting=(_GBC, _SMALL), forest=_FOREST),
+    "calibrated tree": _average(PAIR, [1.0], calibration=_CURVE, tree=_TREE),
+    "tempered of three": _average(
+        *(THREE, [0.5, 0.2, 0.3]),
+        **{"temperatures": [0.8, 1.5, 1.0], "calibration": 1.3, "boosting": (_GBC, _SMALL), "forest": _FOREST},
+        adaboost=("AdaBoostClassifier", {"n_estimators": 4}),
+    ),
+    "vote": _vote,
+}
+
+LINEAR_AVERAGE = _average(
+    *(PAIR, [0.6, 0.4]), temperatures=[1.2, 0.8], boosting=(_GBC, _SMALL | {"linear_leaves": True}), forest=_FOREST
+)
+
+
+def models_in(model):
+    """Return the members of an average, or the model itself."""
+    return model.estimators_ if hasattr(model, "_weighted_mean") else [model]
+
+
+def schema_of(model):
+    """Return the schema of a model; of an average, that of the first member, which is fitted to all rows."""
+    return models_in(model)[0].schema_
 
 
 def probe(model, n_more=60, seed=0):
@@ -108,7 +180,7 @@ def probe(model, n_more=60, seed=0):
     cuts = cuts_of(model)
     columns = {}
     pools = []
-    for j, feature in enumerate(model.schema_.features):
+    for j, feature in enumerate(schema_of(model).features):
         if feature.kind in ("category", "ordered"):
             absent = None if feature.holds_text else np.nan
             strange = ["unheard of", "RED"] if feature.holds_text else [7.5]
@@ -120,7 +192,7 @@ def probe(model, n_more=60, seed=0):
             beside = [own, np.nextafter(own, np.inf), np.nextafter(own, -np.inf)]
             pools.append([*np.concatenate(beside).tolist(), np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308])
     n = max(len(pool) for pool in pools) + n_more
-    for feature, pool in zip(model.schema_.features, pools, strict=True):
+    for feature, pool in zip(schema_of(model).features, pools, strict=True):
         order = [*rng.permutation(len(pool)).tolist(), *rng.integers(0, len(pool), n).tolist()][:n]
         values = [pool[i] for i in rng.permutation(order).tolist()]
         is_text = feature.kind in ("category", "ordered") and feature.holds_text
@@ -133,9 +205,8 @@ def probe(model, n_more=60, seed=0):
 
 def cuts_of(model):
     """Thresholds by column of the table."""
-    fitted = model._fitted
-    cuts = [set() for _ in model.schema_.features]
-    for tree in fitted.trees():
+    cuts = [set() for _ in schema_of(model).features]
+    for tree in (tree for member in models_in(model) for tree in member._fitted.trees()):
         for j, flags, cut in zip(tree.feature, tree.flags, tree.threshold, strict=True):
             if j >= 0 and not flags & 2 and j < len(cuts) and np.isfinite(cut):
                 cuts[j].add(float(cut))
@@ -144,7 +215,7 @@ def cuts_of(model):
 
 def table_of(model, columns):
     """Return what the model itself is asked with."""
-    return columns if model.schema_.has_names else np.column_stack(list(columns.values()))
+    return columns if schema_of(model).has_names else np.column_stack(list(columns.values()))
 
 
 def predictions_of(model, X):

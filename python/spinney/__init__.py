@@ -41,6 +41,7 @@ def _no_such_name(name: str) -> str:
     from difflib import get_close_matches
 
     by_lower_case = {known.lower(): known for known in __all__}
-    nearest = get_close_matches(name.lower(), by_lower_case, n=1)
-    hint = f"; did you mean '{by_lower_case[nearest[0]]}'?" if nearest else ""
+    longer = [known for known in by_lower_case if name and known.startswith(name.lower())]
+    nearest = [f"'{by_lower_case[known]}'" for known in longer or get_close_matches(name.lower(), by_lower_case, n=1)]
+    hint = f"; did you mean {' or '.join(nearest)}?" if 0 < len(nearest) < 5 else ""
     return f"module 'spinney' has no attribute '{name}'{hint}"

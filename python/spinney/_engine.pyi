@@ -124,6 +124,17 @@ class Table:
     def column(self, j: int) -> object:
         """A copy of column j as float64: NaN is missing, a category is its code."""
 
+    def block(
+        self,
+        features: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        by_row: bool,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+        """
+        A copy of columns, as by `column`: an array of shape (n_features, n_rows), or with `by_row` its transpose.
+        """
+
     def values_at(
         self,
         j: int,
@@ -704,6 +715,12 @@ class LossTraits:
         """
 
     @property
+    def has_cuts(self) -> bool:
+        """
+        Whether its parameters are cuts between ordered classes: `ordinal_cuts`.
+        """
+
+    @property
     def is_shift_invariant(self) -> bool:
         """
         Whether only the distance from score to target matters, so that both may be shifted.
@@ -723,19 +740,21 @@ def loss_link(name: str, parameter: float) -> str:
 
 def loss_rows(
     name: str,
-    parameter: float,
+    parameter: float
+    | Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     scores: Annotated[
         NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ],
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
     """
-    Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: `loss_delta`.
+    Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: `loss_delta`; for a loss with cuts, an array of these.
     """
 
 def loss_value(
     name: str,
-    parameter: float,
+    parameter: float
+    | Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     scores: Annotated[
         NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
@@ -747,7 +766,8 @@ def loss_value(
 
 def loss_gradients(
     name: str,
-    parameter: float,
+    parameter: float
+    | Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     scores: Annotated[
         NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
@@ -770,6 +790,18 @@ def loss_delta(
 ) -> float:
     """
     Delta, the residual at which the loss becomes linear; for other losses, the parameter.
+    """
+
+def ordinal_cuts(
+    target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None,
+    n_classes: int,
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+    """
+    Ascending cuts between ordered classes of minimum loss at these scores.
     """
 
 def loss_start(
@@ -1123,7 +1155,7 @@ def advance_together(
 
 def interleave_rounds(
     boosters: Sequence[Boosting],
-    factors: Sequence[float],
+    factors: Sequence[Sequence[float]],
     statistics: Sequence[
         Sequence[
             tuple[
@@ -1705,7 +1737,11 @@ def fit_perceptron(
     averaged: bool,
     shuffles: bool,
     seed: int,
+    l1: float,
+    l2: float,
+    tolerance: float,
+    patience: int,
 ) -> tuple[Any, ...]:
     """
-    Weights and intercept, updates, epochs, whether the last epoch had no misclassified row.
+    Weights and intercept, updates, epochs, whether the last epoch had no misclassified row, whether the loss no longer decreased.
     """

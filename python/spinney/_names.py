@@ -83,6 +83,7 @@ MODULE_OF = {
     "StackingRegressor": "spinney._ensemble.stacking",
     "Study": "spinney._evaluate.study.result",
     "Support": "spinney._estimator.support",
+    "TreeExplainer": "spinney.inspect.explain.tree_explainer",
     "VotingClassifier": "spinney._ensemble.voting",
     "VotingRegressor": "spinney._ensemble.voting",
     "bias_variance": "spinney._evaluate.bias_variance",
@@ -105,19 +106,24 @@ MODULE_OF = {
     "nearest_rows": "spinney.inspect.explain.nearest",
     "partial_dependence": "spinney.inspect.explain.dependence",
     "permutation_importance": "spinney.inspect.explain.importances",
+    "plot_boosting_steps": "spinney.inspect.draw.regions",
     "plot_cp": "spinney.inspect.draw.curves",
     "plot_error_curve": "spinney.inspect.draw.curves",
+    "plot_errors": "spinney.inspect.draw.errors",
     "plot_importances": "spinney.inspect.draw.curves",
-    "plot_impurity_curves": "spinney.inspect.draw.curves",
+    "plot_impurities": "spinney.inspect.draw.teaching",
     "plot_isolation": "spinney.inspect.draw.plane",
     "plot_learning_curve": "spinney.inspect.draw.curves",
+    "plot_losses": "spinney.inspect.draw.teaching",
     "plot_margins": "spinney.inspect.draw.curves",
     "plot_outlier_scores": "spinney.inspect.draw.plane",
     "plot_partition": "spinney.inspect.draw.plane",
     "plot_proximity_map": "spinney.inspect.draw.plane",
     "plot_pruning": "spinney.inspect.draw.tree_drawing",
+    "plot_regions": "spinney.inspect.draw.regions",
     "plot_support": "spinney.inspect.draw.plane",
     "plot_tree": "spinney.inspect.draw.tree_drawing",
+    "plot_tuning": "spinney.inspect.draw.errors",
     "ranking_score": "spinney._boosting.ranking",
     "rules": "spinney.inspect.text.text",
     "scan": "spinney._data.scan",
@@ -138,7 +144,7 @@ MODULE_OF = {
     "tree_svg": "spinney.inspect.draw.tree_drawing",
 }
 
-SUBMODULES = frozenset({"datasets", "inspect", "learners"})
+SUBMODULES = frozenset({"datasets", "inspect", "kernels", "learners", "teaching"})
 
 # what predicts, by the kind that model files give it
 FITTED_KINDS = {
@@ -191,6 +197,7 @@ FITTED_BY_COMMAND = {
     "tree": "DecisionTree",
     "forest": "RandomForest",
     "extra-trees": "ExtraTrees",
+    "bagging": "Bagging",
     "boosting": "GradientBoosting",
     "adaboost": "AdaBoost",
     "functional": "FunctionalBoosting",

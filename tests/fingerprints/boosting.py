@@ -20,7 +20,7 @@ from fingerprints.tables import (
 
 LOSSES = (
     *("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "expectile", "mape"),
-    *("poisson", "gamma", "tweedie"),
+    *("squared_log_error", "poisson", "gamma", "tweedie"),
 )
 OPTIONS = {
     "": {},
@@ -46,6 +46,11 @@ def classes(**options):
     return lambda: spinney.GradientBoostingClassifier(**{**SMALL, **options})
 
 
+LEVELS = ["low", "mid", "top"]
+ORDERED = {
+    "ordinal": classes(loss="ordinal", class_order=LEVELS),
+    "ordinal, default settings": classes(loss="ordinal", class_order=LEVELS, n_estimators="auto", n_iter_no_change=5),
+}
 BY_LOSS = {f"{loss}{name}": values(loss=loss, **options) for loss in LOSSES for name, options in OPTIONS.items()}
 enter_models("boosting", BY_LOSS, HOLES, VALUES + 11)
 enter_models(
@@ -59,6 +64,8 @@ enter_models(
     HOLES,
     CLASSES,
 )
+enter_models("boosting classes", ORDERED, HOLES, CLASSES)
+enter_models("boosting classes with weights", {"ordinal": ORDERED["ordinal"]}, HOLES, CLASSES, sample_weight=WEIGHTS)
 OUTPUTS = np.column_stack([VALUES + 11, 50 - VALUES])
 THREE = {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]}
 enter_models("boosting", {f"quantiles{name}": values(**THREE, **o) for name, o in OPTIONS.items()}, HOLES, VALUES)

@@ -13,6 +13,7 @@ OPTIONS = {
     "dropped": {"dart": 0.4, "random_state": 2},
     "dropped by weight": {"dart": {"rate": 0.6, "by": "weight", "max_rounds": 3, "skip": 0.2}, "random_state": 2},
     "lines": {"linear_leaves": {"l2": 2.0}, "min_samples_leaf": 5},
+    "combined columns": {"feature_combinations": [(0, "+", 1), (1, "-", 0), (0, "*", 1), (0, "/", 1)]},
     "drawn together": {"regularization": {"hierarchical_shrinkage": 8.0}},
     "three at a time": {"growth": {"n_parallel_trees": 3}, "subsample": 0.6, "max_features": 0.6, "random_state": 2},
 }
@@ -44,7 +45,13 @@ def read(n_jobs):
     return {"file": saved(model), "one row": row_answers(model, NEW[:10]), "shap": explained(model, NEW[:10])}
 
 
-@case("boosting: leaves set anew")
+@case("boosting, combined columns: read and explained")
+def combined(n_jobs):
+    model = values(n_jobs=n_jobs, linear_leaves=True, **OPTIONS["combined columns"])().fit(HOLES, VALUES)
+    return {"file": saved(model), "one row": row_answers(model, NEW[:10]), "shap": explained(model, NEW[:10])}
+
+
+@case("boosting: leaves updated")
 def refitted(n_jobs):
     values_, classes_ = values(n_jobs=n_jobs)().fit(HOLES, VALUES), classes(n_jobs=n_jobs)().fit(MIXED, CLASSES)
     return {
@@ -57,4 +64,9 @@ def refitted(n_jobs):
 def lines(n_jobs):
     model = values(n_jobs=n_jobs, **OPTIONS["lines"])().fit(HOLES, VALUES)
     several = values(n_jobs=n_jobs, n_estimators="auto", linear_leaves=True)().fit(MIXED, VALUES)
-    return {"file": saved(model), "one row": row_answers(model, NEW[:10]), "several": several.fingerprint()}
+    return {
+        "file": saved(model),
+        "one row": row_answers(model, NEW[:10]),
+        "shap": explained(model, NEW[:10]),
+        "several": several.fingerprint(),
+    }

@@ -26,17 +26,17 @@ def stump(X, score, leaf):
     return found
 
 
-def class_stump(X, codes, weight, n_classes):
-    """Stump by weighted Gini index; leaves are class shares."""
+def class_stump(X, codes, weight, n_classes, criterion="gini"):
+    """Stump by weighted Gini index, or by weighted error; leaves are class shares."""
 
     def totals(rows):
         return np.bincount(codes[rows], weight[rows], n_classes)
 
-    return stump(
-        X,
-        lambda rows: (totals(rows) ** 2).sum() / totals(rows).sum(),
-        lambda rows: totals(rows) / totals(rows).sum(),
-    )
+    def score(rows):
+        own = totals(rows)
+        return (own**2).sum() / own.sum() if criterion == "gini" else own.max()
+
+    return stump(X, score, lambda rows: totals(rows) / totals(rows).sum())
 
 
 def value_stump(X, y, weight):
@@ -53,12 +53,12 @@ def stump_predictions(X, found):
     return np.where((X[:, column] <= cut)[:, np.newaxis], np.atleast_1d(left), np.atleast_1d(right))
 
 
-def votes(X, codes, weight, n_classes, n_rounds, samme=True, rate=1.0):
+def votes(X, codes, weight, n_classes, n_rounds, samme=True, rate=1.0, criterion="misclassification"):
     """AdaBoost.M1 or SAMME: errors, weights of the members, and the sum of votes by class."""
     w = weight / weight.sum()
     errors, alphas, total = [], [], np.zeros((len(X), n_classes))
     for _ in range(n_rounds):
-        h = stump_predictions(X, class_stump(X, codes, w, n_classes)).argmax(axis=1)
+        h = stump_predictions(X, class_stump(X, codes, w, n_classes, criterion)).argmax(axis=1)
         error = w[h != codes].sum()
         alpha = rate * (np.log((1 - error) / error) + (np.log(n_classes - 1) if samme else 0.0))
         w = w * np.exp(alpha * (h != codes))

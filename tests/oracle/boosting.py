@@ -6,6 +6,26 @@ Equivalent to (and much slower than) the engine, whose sums are whole numbers; a
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.optimize import minimize
+
+
+def ordinal_proba(f, cuts):
+    """Probabilities of ordered classes, (n_rows, n_classes): differences of those of each class or a lower one."""
+    below = 1 / (1 + np.exp(f[:, np.newaxis] - np.concatenate([[-np.inf], cuts, [np.inf]])))
+    return np.diff(below, axis=1)
+
+
+def ordinal_cuts(codes, f, weight, n_classes):
+    """The cuts of least loss at the scores f."""
+
+    def loss(steps):
+        cuts = steps[0] + np.concatenate([[0.0], np.cumsum(np.exp(steps[1:]))])
+        return weight @ -np.log(ordinal_proba(f, cuts)[np.arange(len(f)), codes]) / weight.sum()
+
+    below = np.cumsum(np.bincount(codes, weight, n_classes))[:-1] / weight.sum()
+    start = np.log(below / (1 - below)) + np.average(f, weights=weight)
+    steps = minimize(loss, np.concatenate([start[:1], np.log(np.diff(start))]), method="BFGS", tol=1e-9).x
+    return steps[0] + np.concatenate([[0.0], np.cumsum(np.exp(steps[1:]))])
 
 
 def gradients(loss, y, f, parameter=0.0):
@@ -28,6 +48,11 @@ def gradients(loss, y, f, parameter=0.0):
     if loss == "logistic":
         p = 1 / (1 + np.exp(-f))
         return p - y, p * (1 - p)
+    if loss == "ordinal":  # its cuts as parameter; the hessian is that of the two sides
+        edges = np.concatenate([[-np.inf], parameter, [np.inf]])
+        low, high = (1 / (1 + np.exp(f - edges[y.astype(int) + k])) for k in (0, 1))
+        density = [low * (1 - low), high * (1 - high)]
+        return (density[1] - density[0]) / (high - low), density[0] + density[1]
     if loss == "exponential":
         e = np.exp(-(2 * y - 1) * f)
         return -(2 * y - 1) * e, e
@@ -46,6 +71,8 @@ def gradients(loss, y, f, parameter=0.0):
         short = np.maximum(1 - sign * f, 0)
         beyond = 1 / (2 * np.maximum(sign * f, 1) - 1)
         return -sign * np.minimum(short, 1), np.where(short > 0, 1 / np.maximum(short, 1), beyond)
+    if loss == "squared_log_error":
+        return f - np.log1p(y), one
     if loss == "poisson":
         return np.exp(f) - y, np.exp(f)
     if loss == "gamma":
@@ -71,6 +98,8 @@ def losses(loss, y, f, parameter=0.0):
         return np.abs(f - y) / np.maximum(np.abs(y), 1)
     if loss == "logistic":
         return np.logaddexp(0, f) - y * f
+    if loss == "ordinal":
+        return -np.log(ordinal_proba(f, parameter)[np.arange(len(f)), y.astype(int)])
     if loss == "exponential":
         return np.exp(-(2 * y - 1) * f)
     if loss == "log_cosh":  # its delta as parameter
@@ -81,6 +110,8 @@ def losses(loss, y, f, parameter=0.0):
     if loss == "smooth_hinge":
         z = (2 * y - 1) * f
         return np.where(z > 1, 0, np.where(z > 0, (1 - z) ** 2 / 2, 0.5 - z))
+    if loss == "squared_log_error":
+        return (f - np.log1p(y)) ** 2 / 2
     if loss == "poisson":
         return np.exp(f) - y * f
     if loss == "gamma":
@@ -283,7 +314,8 @@ def leaf_value(loss, residuals, g, h, rules, parameter):
         low, high = np.searchsorted(below, [0.5 - 1e-12, 0.5 + 1e-12])
         return float(residuals[order[low]] + residuals[order[high]]) / 2
     newton = step(g.sum(), h.sum(), rules)
-    return newton if loss in ("squared_error", "expectile", "log_cosh", "smooth_hinge") else tempered(newton)
+    plain = ("squared_error", "squared_log_error", "expectile", "log_cosh", "smooth_hinge")
+    return newton if loss in plain else tempered(newton)
 
 
 def tempered(newton):
@@ -324,3 +356,17 @@ def boost_classes(X, codes, n_classes, n_rounds, learning_rate, rules):
                     f[node.rows, k] += learning_rate * tempered(step(g[node.rows].sum(), h[node.rows].sum(), rules))
             trees.append(root)
     return f, trees
+
+
+def boost_ordered(X, codes, weight, n_classes, n_rounds, learning_rate, rules):
+    """Boosting of ordered classes; return the scores of the training rows, the trees, and the cuts at these scores."""
+    f, trees = np.zeros(len(codes)), []
+    for _ in range(n_rounds):
+        cuts = ordinal_cuts(codes, f, weight, n_classes)
+        g, h = (weight * part for part in gradients("ordinal", codes, f, cuts))
+        root = grow(X, g, h, np.flatnonzero(weight > 0), rules)
+        for node in root.preorder():
+            if not node.children:
+                f[node.rows] += learning_rate * tempered(step(g[node.rows].sum(), h[node.rows].sum(), rules))
+        trees.append(root)
+    return f, trees, ordinal_cuts(codes, f, weight, n_classes)

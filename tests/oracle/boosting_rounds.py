@@ -74,7 +74,7 @@ def goss_rows(gradients, top_fraction, subsample, seed, round_):
 
 
 def refit(trees, leaves, y, f, loss, decay, rate, l2=0.0):
-    """Values of the leaves of trees, by leaf of each row in each, set anew from scores f; old ones by node."""
+    """Values of the leaves of trees, by leaf of each row in each, updated from scores f; old ones by node."""
     found = []
     for old, leaf in zip(trees, leaves, strict=True):
         g, h = reference.gradients(loss, y, f)

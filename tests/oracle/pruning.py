@@ -164,4 +164,5 @@ def cv_errors(model, X, y, weight, folds, alphas, loss):
     losses, weights = np.array(losses), np.array(weights)
     total = weights.sum()
     mean = losses @ weights / total
-    return mean, np.sqrt(((losses - mean[:, None]) ** 2 @ weights) / total / total)
+    n_effective = total**2 / (weights**2).sum()
+    return mean, np.sqrt(((losses - mean[:, None]) ** 2 @ weights) / total / n_effective)

@@ -84,14 +84,44 @@ def interactions(game: Callable[[frozenset[int]], Floats], columns: list[int], n
     return out
 
 
-def tree_game(tree: Any, next_of: Callable[[int], int]) -> tuple[Callable[[frozenset[int]], Floats], list[int]]:
-    """Return the game of one tree and one row, and the columns that take part."""
+def linear_expectation(tree: Any, row: Floats, known: frozenset[int], node: int = 0) -> Floats:
+    """Expectation of a tree with linear leaves: unknown columns of a leaf are at their centres."""
+    if tree.is_leaf[node]:
+        base, parts = linear_parts(tree, node, row)
+        return np.array([base + sum(part for column, part in parts.items() if column in known)])
+    if int(tree.feature[node]) in known:
+        return linear_expectation(tree, row, known, goes(tree, node, row))
+    left, right, _ = node_shares(tree, node)
+    below = left * linear_expectation(tree, row, known, int(tree.children_left[node]))
+    return np.asarray(below + right * linear_expectation(tree, row, known, int(tree.children_right[node])))
+
+
+def linear_parts(tree: Any, leaf: int, row: Floats) -> tuple[float, dict[int, float]]:
+    """Value of a leaf at the centres, and what each column adds; missing columns share what leads to the constant."""
+    constant, lines = float(tree.flat_value[leaf][0]), tree.linear_terms
+    terms = [] if lines is None else range(lines["begin"][leaf], lines["begin"][leaf + 1])
+    if not len(terms):
+        return constant, {}
+    base, columns = float(lines["base"][leaf]), [int(lines["feature"][t]) for t in terms]
+    missing = [j for j in columns if np.isnan(row[j])]
+    if missing:
+        return base, {j: (constant - base) / len(missing) if j in missing else 0.0 for j in columns}
+    clipped = [np.clip(row[j], lines["low"][t], lines["high"][t]) for j, t in zip(columns, terms, strict=True)]
+    parts = [lines["slope"][t] * (x - lines["middle"][t]) for x, t in zip(clipped, terms, strict=True)]
+    return base, dict(zip(columns, map(float, parts), strict=True))
+
+
+def tree_game(
+    tree: Any, next_of: Callable[[int], int], row: Floats | None = None
+) -> tuple[Callable[[frozenset[int]], Floats], list[int]]:
+    """Return the game of one tree and one row, and the columns that take part; `row` is for linear leaves."""
     cache: dict[frozenset[int], Floats] = {}
     columns = sorted({int(f) for f in tree.feature if f >= 0})
 
     def game(known: frozenset[int]) -> Floats:
         if known not in cache:
-            cache[known] = expectation(tree, next_of, known)
+            is_linear = row is not None and tree.has_linear_leaves
+            cache[known] = linear_expectation(tree, row, known) if is_linear else expectation(tree, next_of, known)
         return cache[known]
 
     return game, columns

@@ -6,24 +6,24 @@ A fit has one booster, or one for each fold; the trees of several are averaged.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.evaluation import CurrentModel, HeldOutMetric
-from spinney._boosting.learning_rows import LearningRows, Splits, store_with_table
+from spinney._boosting.learning_rows import LearningRows, store_with_table
 from spinney._boosting.loss import CustomLosses, Loss
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import RoundSettings
-from spinney._boosting.target import BoostingTarget
 from spinney._boosting.target_encoding import CategoryEncoding, high_cardinality_columns, target_encoded_tables
-from spinney._data import Schema
+from spinney._boosting.task import Task
 from spinney._data.types import Floats
+from spinney._estimator.greedy import select
 from spinney._model.boosting import FittedBoosting
 
 Losses = Sequence[float]  # of the training and held-out rows, and of out-of-bag rows before and after the round
@@ -37,48 +37,14 @@ CURVES = {  # learning curves, with the value for rounds of an earlier fit that 
 _NO_LIMIT = 2**32 - 1  # rounds
 
 
-@dataclass(frozen=True)
-class Task:
-    """The rows of each booster, the loss, and the initial scores.
-
-    Attributes
-    ----------
-    schema : Schema
-    loss : Loss
-    rows : LearningRows
-        The training rows of all boosters together.
-    splits : list of (LearningRows, LearningRows or None)
-        Training and held-out rows of each booster.
-    boosters_per_repeat : list of int
-        Number of boosters of each split into folds, in the order of `splits`.
-    start : ndarray of shape (n_scores,)
-        Constant initial scores.
-    earlier : FittedBoosting or None
-        The model that a warm start continues.
-    seed : int
-    target : BoostingTarget
-    validation : list of (str, LearningRows or None)
-        Sets to evaluate after each round, with their names.
-    """
-
-    schema: Schema
-    loss: Loss
-    rows: LearningRows
-    splits: Splits
-    boosters_per_repeat: list[int]
-    start: NDArray[np.float64]
-    earlier: FittedBoosting | None
-    seed: int
-    target: BoostingTarget
-    validation: list[tuple[str, LearningRows | None]]
-
-
 # ---- starting a booster --------------------------------------------------------------------------------------
 
 
 def booster_tables(recipe: Recipe, task: Task) -> list[tuple[_engine.Table, list[CategoryEncoding]]]:
-    """Return the table of each booster, and the target encodings that are its last columns."""
+    """Return the table of each booster, and the encodings of categories that are its last columns."""
     rows, splits, loss = task.rows, task.splits, task.loss
+    if recipe.has_codes:
+        return [_with_codes(rows.columns)] * len(splits)
     if len(splits) == 1 or not recipe.target_encoding or not high_cardinality_columns(rows.columns):
         return [(rows.columns, [])] * len(splits)
     scores = rows.scores(task.start)
@@ -88,6 +54,17 @@ def booster_tables(recipe: Recipe, task: Task) -> list[tuple[_engine.Table, list
         gradients = loss.row_gradients(rows.target, scores, rows.weights())
     held_out = [held for _, held in splits]
     return target_encoded_tables(rows, -gradients[0], held_out, task.boosters_per_repeat)
+
+
+def _with_codes(columns: _engine.Table) -> tuple[_engine.Table, list[CategoryEncoding]]:
+    """Return a table with the codes of all categories as numbers at its end; missing and unknown ones come first."""
+    table, encodings = columns.copy(), list[CategoryEncoding]()
+    for j in range(columns.n_columns):
+        if n := columns.n_categories(j):
+            values = np.asarray(columns.column(j), dtype=np.float64)
+            table.add_number(np.where(values < n, values, -1.0))
+            encodings.append((j, np.arange(n, dtype=np.float64), -1.0, -1.0))
+    return table, encodings
 
 
 def bin_weights(recipe: Recipe, rows: LearningRows, seed: int) -> Floats | None:
@@ -149,7 +126,7 @@ class Member:
     Attributes
     ----------
     curves : dict of list of float
-        Learning curves, by the names of the fitted attributes.
+        Learning curves, by the names of the fitted attributes, on the scale of `Loss.reported_factor`.
     """
 
     def __init__(
@@ -161,8 +138,11 @@ class Member:
         metric: HeldOutMetric | None,
         encodings: Sequence[CategoryEncoding] = (),
         custom: CustomLosses | None = None,
+        loss_factor: float = 1.0,
     ) -> None:
         self._settings, self._recipe, self._metric = settings, recipe, metric
+        self._loss_factor = loss_factor
+        self._held_out_factor = loss_factor if metric is None else 1.0
         self.encodings, self.custom = list(encodings), custom
         self.engine, self.has_held_out = engine, has_held_out
         self.curves: dict[str, list[float]] = {name: [] for name in CURVES}
@@ -189,13 +169,15 @@ class Member:
     def resume(self, n_done: int, known: Mapping[str, Any]) -> None:
         """Take over the learning curves of an earlier fit."""
         scaled = None if self.custom is None or self.custom.training.scale is None else self.custom.training
+        draws = self._recipe.subsample < 1
         is_used = {"validation_score_": self.has_held_out, "scales_": scaled is not None}
+        is_used |= {"oob_scores_": draws, "oob_improvement_": draws}
         for name, unknown in CURVES.items():
             curve = list(known.get(name, []))[:n_done]
             curve = curve if len(curve) == n_done else [] if unknown is None else [unknown] * n_done
             self.curves[name] = curve if is_used.get(name, True) else []
         for loss in self.held_out_curve:
-            self.early_stopping.add(loss)
+            self.early_stopping.add(loss / self._held_out_factor)
         if scaled is not None and n_done and math.isfinite(self.curves["scales_"][-1]):
             scaled.scale = self.curves["scales_"][-1]
         self._n_unrecorded = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
@@ -260,7 +242,7 @@ class Member:
         return np.empty((0, 4)) if is_recorded else np.array([self.losses()])  # rows on workers
 
     def _record_round(self, losses: Losses, current_model: CurrentModel) -> None:
-        training, held_out, before, after = losses
+        training, held_out, before, after = (self._loss_factor * loss for loss in losses)
         self.train_curve.append(self._finite(training, "training"))
         if self._recipe.subsample < 1:
             self.curves["oob_scores_"].append(after)
@@ -272,7 +254,7 @@ class Member:
                 self._update_early_stopping(loss)
 
     def _update_early_stopping(self, loss: float) -> None:
-        self.early_stopping.add(loss)
+        self.early_stopping.add(loss / self._held_out_factor)
         if not self.early_stopping.is_best or not self._recipe.n_folds:
             return
         if isinstance(self.engine, _engine.Boosting):
@@ -314,6 +296,35 @@ class Member:
         return loss
 
 
+class HoldsOut(Protocol):
+    """A booster, or a blend of boosters that hold out the same rows."""
+
+    @property
+    def best_scores(self) -> Floats:
+        """Scores of the held-out rows after the best round, (n_scores, n_rows)."""
+
+    def retained_scores(self) -> Floats:
+        """Return the scores of the held-out rows after the retained rounds, (n_scores, n_rows)."""
+
+
+@dataclass(frozen=True)
+class MemberBlend:
+    """The weighted mean of boosters of several recipes that hold out the same rows."""
+
+    members: Sequence[Member]
+    weights: Floats
+
+    @property
+    def best_scores(self) -> Floats:
+        """Scores of the held-out rows after the best rounds."""
+        return self.retained_scores()
+
+    def retained_scores(self) -> Floats:
+        """Return the scores of the held-out rows after the retained rounds."""
+        scores = [weight * member.best_scores for weight, member in zip(self.weights, self.members, strict=True)]
+        return np.asarray(np.add.reduce(scores))
+
+
 # ---- the mean of several -------------------------------------------------------------------------------------
 
 
@@ -325,26 +336,48 @@ def round_robin(n_rounds: Sequence[int]) -> NDArray[np.intp]:
     return np.column_stack((members[order], rounds[order]))
 
 
-def mean_curve(curves: Sequence[Sequence[float]], order: NDArray[np.intp]) -> Floats:
-    """Return the mean of the members' curves after each round of `round_robin`.
+def mean_curve(curves: Sequence[Sequence[float]], order: NDArray[np.intp], weights: Floats) -> Floats:
+    """Return the weighted mean of the members' curves after each round of `round_robin`.
 
     A member counts with its first round until the mean holds a round of it.
     """
     last = np.empty((len(order), len(curves)))
     for m, curve in enumerate(curves):
         last[:, m] = np.asarray(curve)[np.maximum(np.cumsum(order[:, 0] == m) - 1, 0)]
-    return np.asarray(last.mean(axis=1))
+    return np.asarray((last * weights).sum(axis=1))
 
 
-def mean_of_trees(members: Sequence[Member], factors: Floats) -> list[_engine.Tree] | _engine.Additive:
-    """Return the trees whose sum is the mean of the members times the factors by score, in `round_robin` order."""
-    n_rounds, factors = [member.n_retained() for member in members], factors / len(members)
+def mean_of_trees(members: Sequence[Member], weights: Floats, factors: Floats) -> list[_engine.Tree] | _engine.Additive:
+    """Return the trees whose sum is the weighted mean of members times factors by score, in `round_robin` order."""
+    n_rounds, by_member = [member.n_retained() for member in members], [factors * weight for weight in weights]
     engines = [member.engine for member in members]
     if all(isinstance(engine, _engine.Boosting) for engine in engines):
         encodings = [member.encodings for member in members]
-        return _engine.interleave_rounds(engines, factors.tolist(), encodings, n_rounds)
-    trees, n_scores = [member.trees(factors, n) for member, n in zip(members, n_rounds, strict=True)], len(factors)
+        return _engine.interleave_rounds(engines, [of_one.tolist() for of_one in by_member], encodings, n_rounds)
+    trees = [member.trees(of_one, n) for member, of_one, n in zip(members, by_member, n_rounds, strict=True)]
+    n_scores = len(factors)
     return [trees[m][r * n_scores + k] for m, r in round_robin(n_rounds).tolist() for k in range(n_scores)]
+
+
+_N_SELECTED = 24  # weights of a blend are multiples of 1 / n, for an n up to this
+
+
+def blend_weights(
+    teams: Sequence[Sequence[Member]],
+    held_out: Sequence[LearningRows],
+    targets: Floats,
+    start: Floats,
+    loss: Loss,
+) -> Floats:
+    """Return the weights of recipes by greedy selection on out-of-fold scores.
+
+    `teams` are the boosters of each recipe, one for each fold; the others are as in `best_tree_factors`.
+    """
+    arrays = [_held_out_arrays(team, held_out, targets, start) for team in teams]
+    base, _, target, weight = arrays[0]
+    (part,) = loss.parts
+    counts = select(_total_loss(base, target[0], weight, part), np.stack([one[1] for one in arrays]), _N_SELECTED)
+    return np.asarray(counts / counts.sum())
 
 
 _STEPS_TO_ONE, _MOST_STEPS = 32, 48  # candidate factors are multiples of 1/32, up to 48/32
@@ -353,14 +386,14 @@ _PRIOR_ROWS = 200  # rows by which a factor is shrunk towards 1
 
 
 def best_tree_factors(
-    members: Sequence[Member], held_out: Sequence[LearningRows], targets: Floats, start: Floats, loss: Loss
+    members: Sequence[HoldsOut], held_out: Sequence[LearningRows], targets: Floats, start: Floats, loss: Loss
 ) -> Floats:
     """Return the factors of the trees, by score, that minimise the out-of-fold loss, shrunk towards 1.
 
     Parameters
     ----------
-    members : sequence of Member
-        Boosters with the held-out scores of their best rounds.
+    members : sequence of HoldsOut
+        Boosters, or blends of boosters, with the held-out scores of their best rounds.
     held_out : sequence of LearningRows
         The held-out rows of each.
     targets : ndarray of shape (n_parts, n_rows)
@@ -385,11 +418,10 @@ def best_tree_factors(
 
 def _best_factor(base: Floats, trees: Floats, target: Floats, weight: Floats, part: Loss) -> float:
     """Return the factor of one part of the loss by a line search from 1, as the loss is convex in it."""
-    unweighted, targets = replace(part, weight=1.0), np.ascontiguousarray(target)[np.newaxis]
+    loss_of = _total_loss(base, target, weight, part)
 
     def loss_at(step: int) -> float:
-        losses = unweighted.values(targets, base + step / _STEPS_TO_ONE * trees, weight)
-        return fsum((weight * losses).tolist())
+        return loss_of(step / _STEPS_TO_ONE * trees)
 
     best, least = _STEPS_TO_ONE, loss_at(_STEPS_TO_ONE)
     for direction in (1, -1):
@@ -401,8 +433,18 @@ def _best_factor(base: Floats, trees: Floats, target: Floats, weight: Floats, pa
     return 1 + (best / _STEPS_TO_ONE - 1) * n / (n + _PRIOR_ROWS)
 
 
+def _total_loss(base: Floats, target: Floats, weight: Floats, part: Loss) -> Callable[[Floats], float]:
+    """Return the total loss of a sum of trees, (n_scores, n_rows), bit-identical on all platforms."""
+    unweighted, targets = replace(part, weight=1.0), np.ascontiguousarray(target)[np.newaxis]
+
+    def loss_of(trees: Floats) -> float:
+        return fsum((weight * unweighted.values(targets, base + trees, weight)).tolist())
+
+    return loss_of
+
+
 def _held_out_arrays(
-    members: Sequence[Member], held_out: Sequence[LearningRows], targets: Floats, start: Floats
+    members: Sequence[HoldsOut], held_out: Sequence[LearningRows], targets: Floats, start: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return initial scores, sums of trees, (n_scores, n_rows), targets and weights of the held-out rows."""
     step = -(-sum(rows.n_used for rows in held_out) // _MANY_ROWS)

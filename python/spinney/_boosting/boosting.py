@@ -65,7 +65,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
 
     _saved = SAVED
     _target_type: ClassVar[type[BoostingTarget]]
-    _leaf_fraction: ClassVar[float] = 1.0  # default min_samples_leaf of small tables, as a fraction of the rows
+    _leaf_fraction: ClassVar[float] = 0.2  # default min_samples_leaf of small tables, as a fraction of the rows
     boosting_: FittedBoosting = field(init=False)
     train_score_: Floats = field(init=False)
     stopped_because_: str = field(init=False)
@@ -218,7 +218,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
 
     @property
     def _predicts_alone(self) -> bool:
-        return not hasattr(self, "init_")
+        return "init_" not in self.__dict__
 
     def _read_offset(self, X: TableLike, offset: ArrayLike | None, n_rows: int) -> Floats | None:
         """Return the sum of the offset and the scores of `init_`, (n_scores, n_rows)."""
@@ -230,7 +230,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         return first if added is None else first + added
 
     def to_predictor(self) -> RowPredictor:
-        """Return a predictor of single rows that takes microseconds a row.
+        """Return a predictor of single rows that takes microseconds per row.
 
         The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
 
@@ -368,7 +368,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
             lines["  stopped"] = stop_reason
             sentence += f"; {stop_reason}"
         size = {
-            "loss": self.loss if isinstance(self.loss, str) else "your own",
+            "loss": self.loss if isinstance(self.loss, str) else "custom",
             "rounds": retained,
             "rounds_tried": tried,
             "leaves": n_leaves,

@@ -10,7 +10,8 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.boosters import Member, Task
+from spinney._boosting.boosters import HoldsOut
+from spinney._boosting.task import Task
 from spinney._data.types import Floats
 from spinney._estimator.conformal import conformal_quantile
 from spinney._model.file.codec import SavedState, array, number, optional
@@ -116,14 +117,14 @@ SAVED_CALIBRATION = SavedState(
 
 
 def out_of_fold_scores(
-    members: Sequence[Member], task: Task, factors: Floats, holders: tuple[int, int]
+    members: Sequence[HoldsOut], task: Task, factors: Floats, holders: tuple[int, int]
 ) -> tuple[NDArray[np.intp], Floats] | None:
     """Return the scores of rows by the boosters that have held them out.
 
     Parameters
     ----------
-    members : sequence of Member
-        Boosters.
+    members : sequence of HoldsOut
+        Boosters, or blends of boosters.
     task : Task
     factors : ndarray of shape (n_scores,)
         Factors of the trees.

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 import spinney._engine as _engine
-from spinney._boosting.boosters import CURVES, Member, Task
+from spinney._boosting.boosters import CURVES, Member
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings
+from spinney._boosting.task import Task
 from spinney._data.types import Floats
 from spinney._estimator.rows import in_order
 from spinney._model.boosting import FittedBoosting

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, get_scorer, r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags, TargetTags
 
 import spinney._engine as _engine
@@ -17,6 +17,7 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.settings import Metric
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
+from spinney._estimator.metrics import NamedScorer
 
 Labels = list[NDArray[Any]]  # of each output
 _LEAST_IS_BEST = ("_error", "_loss", "_deviance")  # name endings of scikit-learn's metrics that are losses
@@ -133,8 +134,7 @@ def metric_name(metric: Metric) -> str:
 def as_scorer(metric: Metric) -> Callable[..., float]:
     """Return a metric as a scorer: a function of an estimator, X and y, larger for better."""
     if isinstance(metric, str):
-        found: Callable[..., float] = get_scorer(metric)
-        return found
+        return NamedScorer(metric)
     assert metric is not None
     if not takes_predictions(metric):
         return metric

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.boosters import (
     CURVES,
+    HoldsOut,
     Member,
-    Task,
     best_tree_factors,
     bin_weights,
     binned_table,
@@ -24,6 +24,11 @@ from spinney._boosting.boosters import (
 )
 from spinney._boosting.calibration import Calibration
 from spinney._boosting.checkpoint import Checkpoint
+from spinney._boosting.combined_columns import (
+    check_same_pairs,
+    has_list,
+    read_pairs,
+)
 from spinney._boosting.evaluation import EvaluatedSet, Evaluations, HeldOutMetric, metric_name, metric_sign
 from spinney._boosting.learning_rows import (
     LearningRows,
@@ -34,7 +39,13 @@ from spinney._boosting.learning_rows import (
     store_with_table,
 )
 from spinney._boosting.loss import CustomLosses, Loss
-from spinney._boosting.options.compatibility import check_options, check_partitioned, check_stream
+from spinney._boosting.options.compatibility import (
+    allows_linear_leaves,
+    check_combined,
+    check_options,
+    check_partitioned,
+    check_stream,
+)
 from spinney._boosting.options.engine_options import (
     BoosterInputs,
     check_forced_splits,
@@ -45,20 +56,22 @@ from spinney._boosting.options.engine_options import (
     tree_learning_rate,
 )
 from spinney._boosting.options.recipe import Recipe, candidate_recipes, draw_seed, resolve
+from spinney._boosting.ordered_classes import link_on
+from spinney._boosting.race import race
 from spinney._boosting.rounds import MeanThenDeviation, Rounds, fits_mean_first
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, TargetRows, fit_initial_model, initial_scores
-from spinney._data import Schema
+from spinney._boosting.task import Task
+from spinney._data import Combinations, Schema
 from spinney._data.display import warn
 from spinney._data.schema import Input, check_categories
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import UNNAMED, FitInputs, RowInputs, ValidationSet
 from spinney._estimator.parameters import count_features
 from spinney._estimator.support import ColumnRanges
-from spinney._estimator.target import check_held_out, check_same_target, check_scoring, read_weights
+from spinney._estimator.target import check_callbacks, check_held_out, check_same_target, read_weights
 from spinney._model.boosting import FittedBoosting
-from spinney._model.links import read_offset
-from spinney._model.model import decision_costs
+from spinney._model.links import is_of_ordered_classes, read_offset
 
 
 @dataclass(frozen=True)
@@ -145,6 +158,8 @@ class BoostingFit:
         if file is not None:
             file.begin(settings, recipe, task)
         recipe, rounds = _best(candidate_recipes(settings, recipe), partial(self._start, task=task, file=file))
+        if isinstance(rounds, Rounds) and file is None and not rounds.is_interrupted:
+            task = race(settings, recipe, rounds, task, self._rounds)
         result = self._result(recipe, rounds, task)
         X.verify()
         if file is not None and not rounds.is_interrupted:
@@ -154,7 +169,7 @@ class BoostingFit:
     def _check(self, inputs: FitInputs) -> None:
         settings = self._settings
         self._target_type.check_request(settings, inputs)
-        check_scoring(None, settings.callbacks)
+        check_callbacks(settings.callbacks)
         first = inputs.first_validation or ValidationSet(None, None)
         groups = self._target_type.held_out_groups(inputs)
         check_held_out(first.X, first.y, {}, groups, settings.stops_early, inputs.time)
@@ -165,8 +180,8 @@ class BoostingFit:
     def _read(self, X: Input, inputs: FitInputs, seed: int | None) -> tuple[Recipe, Task]:
         """Return the recipe and the task; `seed` is the seed of a checkpoint, if there is one."""
         settings, earlier = self._settings, self._earlier
-        schema = self._learn_schema(X)
         weight = read_weights(inputs.sample_weight, X.n_rows)
+        schema = self._learn_schema(X, weight)
         target, values = self._target_type.learn(settings, inputs.y, X.n_rows, inputs.groups)
         loss = target.loss()
         if earlier is not None:
@@ -176,7 +191,11 @@ class BoostingFit:
         loss = loss.in_units(rows)
         held_out = [self._held_out(one, inputs, schema, target, loss) for one in inputs.validation]
         n_scores, has_held_out = sum(part.n_scores for part in loss.parts), inputs.has_validation_rows
-        recipe = resolve(settings, rows.n_used, n_scores, has_held_out, target.total_weight(rows), schema.n_features)
+        weight_of_all = target.total_weight(rows)
+        is_in_memory = isinstance(rows.columns, _engine.Table) and not X.is_stream
+        may_be_linear = is_in_memory and allows_linear_leaves(settings)
+        n_columns = schema.n_split_features
+        recipe = resolve(settings, rows.n_used, n_scores, has_held_out, weight_of_all, n_columns, may_be_linear)
         check_stream(X, settings, recipe, rows)
         check_partitioned(recipe, rows)
         groups = target.row_groups(inputs.groups, X.n_rows)
@@ -199,13 +218,24 @@ class BoostingFit:
         model = None if earlier is None else earlier.boosting_
         return recipe, Task(schema, loss, rows, splits, list(map(len, repeats)), start, model, seed, target, sets)
 
-    def _learn_schema(self, X: Input) -> Schema:
+    def _learn_schema(self, X: Input, weight: Floats | None) -> Schema:
         settings = self._settings
         if self._earlier is not None:
             check_categories(self._earlier.schema, X.table, settings.categorical_features, settings.estimator)
+            check_same_pairs(settings.feature_combinations, self._earlier.schema)
             return self._earlier.schema
         forced, unseen = settings.categorical_features, settings.unseen
-        return Schema.learn(X.table, categorical_features=forced, unseen=unseen, warn_identifiers=True)
+        schema = Schema.learn(X.table, categorical_features=forced, unseen=unseen, warn_identifiers=True)
+        return self._with_listed_combinations(schema, X, weight)
+
+    def _with_listed_combinations(self, schema: Schema, X: Input, weight: Floats | None) -> Schema:
+        """Return the schema with the combined columns that the user lists."""
+        listed = self._settings.feature_combinations
+        if not has_list(listed):
+            return schema
+        check_combined(X)
+        inputs = X.encoded(schema, self._settings.unseen, self._settings.estimator)
+        return schema.with_pool(Combinations.of_pairs(inputs, weight, read_pairs(listed, schema)))
 
     def _encode(self, schema: Schema, X: TableLike) -> _engine.Table:
         return Input.of(X).encoded(schema, self._settings.unseen, self._settings.estimator)
@@ -245,7 +275,8 @@ class BoostingFit:
     def _check_earlier(self, earlier: FitResult, loss: Loss, target: BoostingTarget) -> None:
         settings, n_done = self._settings, earlier.boosting_.n_rounds
         check_same_target(target.attributes(), earlier.target.attributes())
-        if earlier.boosting_.link != loss.link:
+        both_ordered = is_of_ordered_classes(earlier.boosting_.link) and is_of_ordered_classes(loss.link)
+        if earlier.boosting_.link != loss.link and not both_ordered:
             raise ValueError(
                 f"warm_start needs the loss of the earlier fit, and loss={settings.loss!r} has scores of another kind. "
                 "Set warm_start=False."
@@ -321,15 +352,20 @@ class BoostingFit:
         return rounds
 
     def _rounds(
-        self, settings: BoostingSettings, recipe: Recipe, task: Task, curves: Mapping[str, Any] | None = None
+        self,
+        settings: BoostingSettings,
+        recipe: Recipe,
+        task: Task,
+        curves: Mapping[str, Any] | None = None,
+        which: slice = slice(None),
     ) -> Rounds:
-        """Start the boosters; `curves` are the learning curves of earlier rounds."""
+        """Start the boosters of some folds; `curves` are the learning curves of earlier rounds."""
         loss, rows, splits, start = task.loss, task.rows, task.splits, task.start
         tables = booster_tables(recipe, task)
         encoded = [column for column, *_ in tables[0][1]]
         members: list[Member] = []
         binned = None
-        for i, (training, held_out) in enumerate(splits):
+        for i, (training, held_out) in list(enumerate(splits))[which]:
             custom = None if loss.custom is None else CustomLosses(loss.custom, training, held_out)
             max_step = 0.0 if custom is None else custom.training.default_max_step
             seed = (task.seed + i) % 2**31
@@ -342,16 +378,17 @@ class BoostingFit:
                 columns, training, held_out, loss, start, task.earlier, options, binned, settings.n_threads
             )
             metric = None if held_out is None else self._stopping_metric(task, held_out)
-            members.append(Member(settings, recipe, engine, held_out is not None, metric, encodings, custom))
+            factor = loss.reported_factor
+            members.append(Member(settings, recipe, engine, held_out is not None, metric, encodings, custom, factor))
 
-        def find_factors() -> Floats:
+        def find_factors(by_fold: Sequence[HoldsOut]) -> Floats:
             held_out_rows = [held_out for _, held_out in splits if held_out is not None]
-            return best_tree_factors(members, held_out_rows, *loss.centred(rows, start), loss)
+            return best_tree_factors(by_fold, held_out_rows, *loss.centred(rows, start), loss)
 
         check = None
         if forced := forced_splits(settings, recipe, task.schema):
             check = partial(check_forced_splits, forced, n_rows=min_leaf_rows(settings, recipe, splits[0][0].n_used))
-        make_model, factors = partial(_make_model, task), None if loss.custom else find_factors
+        make_model, factors = task.model, None if loss.custom else find_factors
         return Rounds(settings, recipe, members, task.earlier, make_model, factors, check, curves)
 
     def _stopping_metric(self, task: Task, held_out: LearningRows) -> HeldOutMetric | None:
@@ -361,7 +398,7 @@ class BoostingFit:
             return None
         base = held_out.scores(task.start) if loss.is_shift_invariant else None
         encode = partial(self._encode, task.schema)
-        return task.target.held_out_metric(metric, _make_model(task, []), held_out, base, encode)
+        return task.target.held_out_metric(metric, task.model([]), held_out, base, encode)
 
     def _evaluations(self, task: Task, rounds: Rounds) -> Evaluations | None:
         """Return the evaluations of several validation sets or metrics; None if there is one of each."""
@@ -388,6 +425,7 @@ class BoostingFit:
     # ---- result --------------------------------------------------------------------------------------
 
     def _result(self, recipe: Recipe, rounds: Rounds | MeanThenDeviation, task: Task) -> FitResult:
+        task = self._with_cuts(rounds, task)
         settings, earlier, rows, is_one = self._settings, self._earlier, task.rows, len(task.splits) == 1
         calibration = rounds.calibration(task) if settings.calibrates and not is_one else None
         model, step, n_dropped = rounds.result(), tree_learning_rate(settings, recipe), rounds.n_dropped
@@ -395,7 +433,7 @@ class BoostingFit:
         target = task.target
         if target.has_curve:
             target = target.with_curve(task.loss, *self._scores_for_curve(rounds, model, task), rows)
-        n_features = task.schema.n_features
+        n_features = task.schema.n_split_features
         return FitResult(
             schema=task.schema,
             target=target,
@@ -404,13 +442,30 @@ class BoostingFit:
             max_features_=min(count_features(recipe.max_features, n_features), n_features),
             stopped_because_=rounds.stop_reason,
             _seed=task.seed,
-            _ranges=ColumnRanges.of(rows.columns, rows.weight, settings.n_threads),
+            _ranges=ColumnRanges.of(rows.columns, rows.weight, settings.n_threads).first(task.schema.n_features),
             history_=None if rounds.evaluations is None else rounds.evaluations.columns(),
             n_dropped_=n_dropped,
             init_=self._initial_model,
             _calibration=calibration,
             _tree_learning_rate=step if has_step else None,
         )
+
+    def _with_cuts(self, rounds: Rounds | MeanThenDeviation, task: Task) -> Task:
+        """Return the task with the final cuts between ordered classes.
+
+        They are fitted to the out-of-fold scores if there are folds, else to those of the training rows.
+        """
+        if not isinstance(rounds, Rounds) or task.loss.name != "ordinal":
+            return task
+        found = rounds.out_of_fold_scores(task) if len(task.splits) > 1 else None
+        if found is None:
+            link = link_on(rounds.result(), task.loss, task.splits[0][0], self._settings.n_threads)
+        else:
+            which, scores = found
+            link = task.loss.link_at(task.rows.target[which], scores, task.rows.weights()[which])
+        task = replace(task, loss=replace(task.loss, link=link))
+        rounds.make_model = task.model
+        return task
 
     def _scores_for_curve(
         self, rounds: Rounds | MeanThenDeviation, model: FittedBoosting, task: Task
@@ -426,14 +481,6 @@ class BoostingFit:
             assert isinstance(rounds, Rounds)
             scores = rounds.with_held_out_scores(scores, [held_out for _, held_out in splits])
         return rows, scores
-
-
-def _make_model(task: Task, trees: list[_engine.Tree] | _engine.Additive) -> FittedBoosting:
-    """Return a model of trees."""
-    target = task.target
-    n_classes = None if target.classes is None else list(map(len, target.classes))
-    cost = decision_costs(target.cost_matrix, target.priors)
-    return FittedBoosting(trees, task.start, task.loss.link, task.schema.n_categories, n_classes, cost)
 
 
 def _best(

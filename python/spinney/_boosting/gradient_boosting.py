@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting import intervals, new_data, sum_of_trees
 from spinney._boosting.boosting import BaseBoosting
@@ -29,8 +31,25 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator import support
 from spinney._estimator.estimator import only_if
 from spinney._estimator.parameters import estimator, parameter
+from spinney.inspect.explain.recursion import OF_BOOSTING, recursive_dependence
 
 
+def _initial_estimator(model: BaseBoosting) -> Any:
+    """Return the estimator of the initial scores: `init`, fitted, else a constant one of scikit-learn; or "zero"."""
+    check_is_fitted(model)
+    if not model._predicts_alone or model.init == "zero":
+        return model.__dict__.get("init_", "zero")
+    fitted, rows = model.boosting_, np.zeros((1, 1))
+    start = np.asarray(fitted.predicted(fitted.start[np.newaxis]))
+    if fitted.n_outputs > 1 and model._is_class_target:
+        raise AttributeError("init_ is for one output: several outputs of classes start from boosting_.start.")
+    if model._is_class_target:
+        labels = model.classes_
+        return DummyClassifier().fit(np.repeat(rows, len(labels), axis=0), labels, sample_weight=start[0])
+    return DummyRegressor(strategy="constant", constant=start[0]).fit(rows, start if start.shape[1] > 1 else start[0])
+
+
+@recursive_dependence(OF_BOOSTING)
 @estimator
 class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     """Gradient boosting for classification.
@@ -49,13 +68,14 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     """
 
     loss: ClassLossName | CustomLoss = parameter(
-        StrOptions({"log_loss", *TWO_CLASS_LOSSES}),
+        StrOptions({"log_loss", "ordinal", *TWO_CLASS_LOSSES}),
         HasMethods(["loss", "gradient"]),
         callable,
         default="log_loss",
         kw_only=False,
     )
     focal_gamma: float = parameter(Interval(Real, 0.0, 10.0, closed="both"), default=2.0)
+    class_order: Any = parameter("array-like", None, default=None)
     leaves: Literal["single", "vector"] = parameter(StrOptions({"single", "vector"}), default="single")
     init: Any = parameter(
         StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"]), default="constant"
@@ -64,6 +84,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     cost_matrix: Any = parameter("array-like", dict, None, default=None)
     priors: Any = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
 
+    init_ = property(_initial_estimator)
     _is_class_target = True
     _target_type = ClassificationTarget
 
@@ -133,6 +154,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
             yield self.boosting_.by_output(self.boosting_.predicted(scores))
 
 
+@recursive_dependence(OF_BOOSTING)
 @estimator
 class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     """Gradient boosting for regression.
@@ -163,6 +185,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     leaves: Literal["single", "vector"] = parameter(StrOptions({"single", "vector"}), default="single")
     init: Any = parameter(StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"]), default="constant")
 
+    init_ = property(_initial_estimator)
     _target_type = RegressionTarget
     _other_names: ClassVar[dict[str, tuple[str, ...]]] = {"alpha": ("quantile", "huber_share")}
 

@@ -116,7 +116,8 @@ def predict_interval(
     centre = model.boosting_.predicted(model._scores(X, offset))[:, 0]
     margin = calibration.margins(centre, float(coverage), method)
     low = centre - margin
-    return np.column_stack([np.maximum(low, 0.0) if model.boosting_.link == "log" else low, centre + margin])
+    is_positive = model.boosting_.link in ("log", "log1p")
+    return np.column_stack([np.maximum(low, 0.0) if is_positive else low, centre + margin])
 
 
 @only_if(_why_not_calibrated)

@@ -126,7 +126,7 @@ def split_validation(
             f"validation_fraction={fraction_or_count} of {n_used} rows leaves no training rows, or no validation rows. "
             "Change it, or pass X_val and y_val."
         )
-    training = store_with_table(rows.columns, np.where(held, 0.0, rows.weights_view))  # one at a time: 8 bytes a row
+    training = store_with_table(rows.columns, np.where(held, 0.0, rows.weights_view))  # one at a time: 8 bytes per row
     validation = store_with_table(rows.columns, np.where(held, rows.weights_view, 0.0))
     return replace(rows, weight=training), replace(rows, weight=validation)
 
@@ -232,7 +232,7 @@ def _restore_classes(held: NDArray[np.bool_], labels: NDArray[Any], classes: NDA
 
 
 def _drawn_rows(target: Floats | None, n: int, fraction: float, random: np.random.RandomState) -> NDArray[Any]:
-    """Return a random fraction of n rows, stratified by class; needs 4 bytes a row besides the result."""
+    """Return a random fraction of n rows, stratified by class; needs 4 bytes per row besides the result."""
     order: NDArray[Any] = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     random.shuffle(order)
     if target is None:

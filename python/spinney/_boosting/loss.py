@@ -17,15 +17,17 @@ import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data.reproducible import exp
 from spinney._data.types import Floats
+from spinney._model.links import ordinal_link
 
-ClassLossName = Literal["log_loss", "exponential", "focal", "smooth_hinge"]
+ClassLossName = Literal["log_loss", "ordinal", "exponential", "focal", "smooth_hinge"]
 RegressionLossName = Literal[
     "squared_error", "absolute_error", "huber", "log_cosh", "quantile", "expectile", "poisson", "gamma", "tweedie",
-    "mape", "normal",
+    "mape", "normal", "squared_log_error",
 ]  # fmt: skip
 TRAITS = {traits.name: traits for traits in _engine.boosting_losses()}
 _SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are float32
 NUMBER_LOSSES = tuple(name for name, traits in TRAITS.items() if not traits.of_classes)
+_HALVED = ("squared_error", "squared_log_error", "logistic")
 TWO_CLASS_LOSSES = tuple(name for name, traits in TRAITS.items() if traits.of_two_classes)
 
 
@@ -54,7 +56,7 @@ class Loss:
     link : str
         How scores become predictions, by its name in `_model.links`.
     parameter : float
-        Parameter of the loss, such as the level of a quantile.
+        Parameter of the loss, such as the level of a quantile; the number of ordered classes.
     n_scores : int
         Scores of a row.
     weight : float
@@ -77,6 +79,12 @@ class Loss:
     def parts(self) -> tuple[Loss, ...]:
         """The losses of its outputs: itself, if there is one output."""
         return self.by_output or (self,)
+
+    @property
+    def reported_factor(self) -> float:
+        """Factor of reported losses: the engine halves the squared error and the deviance of two classes."""
+        is_halved = self.custom is None and all(part.name in _HALVED for part in self.parts)
+        return 2.0 if is_halved else 1.0
 
     @property
     def is_shift_invariant(self) -> bool:
@@ -113,29 +121,42 @@ class Loss:
         """Return the parameter of the loss at these scores; Huber's is a quantile of the current residuals."""
         return _engine.loss_delta(self.name, self.parameter, y, np.ascontiguousarray(scores[0]), weight)
 
+    def _numbers_at(self, y: Floats, scores: Floats, weight: Floats | None) -> float | Floats:
+        """Return the parameter of the loss at these scores, or the cuts between ordered classes."""
+        if not TRAITS[self.name].has_cuts:
+            return self.parameter_at(y, scores, weight)
+        y, score = np.ascontiguousarray(y), np.ascontiguousarray(scores[0])
+        weight = None if weight is None else np.ascontiguousarray(weight)
+        return _engine.ordinal_cuts(y, score, weight, int(self.parameter), 1)
+
+    def link_at(self, y: Floats, scores: Floats, weight: Floats | None) -> str:
+        """Return the link of predictions; that of ordered classes holds the cuts of least loss at these scores."""
+        cuts = None if self.custom is not None else self._numbers_at(y, scores, weight)
+        return ordinal_link(cuts) if isinstance(cuts, np.ndarray) else self.link
+
     def row_gradients(self, y: Floats, scores: Floats, weight: Floats | None) -> Floats:
         """Return the gradient of each row's loss, (n_scores, n_rows)."""
-        return _engine.loss_gradients(self.name, self.parameter_at(y, scores, weight), y, scores)[0]
+        return _engine.loss_gradients(self.name, self._numbers_at(y, scores, weight), y, scores)[0]
 
     def values(self, targets: Floats, scores: Floats, weight: Floats | None) -> Floats:
         """Return the loss of each row, at scores, (n_scores, n_rows), of targets, (n_parts, n_rows)."""
         total, first = np.zeros(targets.shape[1]), 0
         for part, y in zip(self.parts, targets, strict=True):
             some = np.ascontiguousarray(scores[first : first + part.n_scores])
-            total = total + part.weight * _engine.loss_rows(part.name, part.parameter_at(y, some, weight), y, some)
+            total = total + part.weight * _engine.loss_rows(part.name, part._numbers_at(y, some, weight), y, some)
             first += part.n_scores
         return total
 
     def mean_on(self, rows: LearningRows, training: LossOnRows | None = None) -> Callable[[Floats], float]:
-        """Return the mean loss of rows, as a function of their scores, (n_rows, n_scores).
+        """Return the mean loss of rows, as reported, as a function of their scores, (n_rows, n_scores).
 
         `training` is the loss of the training rows, if it is custom.
         """
         if self.custom is not None:
             loss = self.custom(rows) if training is None else training.held_out(rows)
             return lambda scores: loss.mean_loss(np.ascontiguousarray(scores.T))
-        weight, targets = rows.weights(), self.targets(rows)
-        return lambda scores: float(np.average(self.values(targets, scores.T, weight), weights=weight))
+        weight, targets, factor = rows.weights(), self.targets(rows), self.reported_factor
+        return lambda scores: factor * float(np.average(self.values(targets, scores.T, weight), weights=weight))
 
     def check(self, rows: LearningRows, name: str) -> None:
         """Refuse invalid targets of rows with a positive weight; `name` is the argument, such as "y_val"."""
@@ -213,6 +234,8 @@ def class_loss(name: str, n_classes: int, focal_gamma: float = 2.0) -> Loss:
     """Return a classification loss by its public name; targets are class indices."""
     if name == "log_loss":
         return named_loss("logistic") if n_classes == 2 else named_loss("multinomial", n_classes=n_classes)
+    if name == "ordinal":
+        return named_loss(name, float(n_classes))
     return named_loss(name, focal_gamma if TRAITS[name].parameter else 0.0)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,8 +21,10 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import CustomLosses, Loss
 from spinney._boosting.options.engine_options import BoosterInputs, engine_options
 from spinney._boosting.options.recipe import resolve
+from spinney._boosting.ordered_classes import with_refitted_cuts
 from spinney._boosting.settings import Metric
 from spinney._boosting.target import BoostingTarget
+from spinney._data import read_table
 from spinney._data.feature import columns_of, table_of
 from spinney._data.types import TableLike
 from spinney._estimator.fit_inputs import RowInputs
@@ -78,16 +79,15 @@ def refit_leaves(model: Booster, inputs: RowInputs, decay: float) -> Booster:
     check_is_fitted(model)
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 <= decay <= 1:
         raise ValueError(f"decay must be a number from 0 to 1, not {decay!r}.")
-    if model.boosting_.has_linear_leaves:
-        raise ValueError(
-            "refit changes the values of leaves, and this model has linear leaves (linear_leaves=True). Fit it to the "
-            "new rows."
-        )
     if not hasattr(model, "_tree_learning_rate"):
         raise ValueError(
             "refit needs a model with one learning rate, and this one has several: it is the mean of several boosters "
             "(n_estimators='auto'), has dropped rounds (dart), or continues a model with another learning rate. Fit "
             "it with a number of rounds."
+        )
+    if model.boosting_.has_linear_leaves:
+        raise ValueError(
+            "refit changes the values of leaves, and this model has linear leaves. Fit it to the new rows."
         )
     target = model._fitted_target()
     rows, loss = _read_rows(model, inputs, target, by_class=True)
@@ -96,7 +96,7 @@ def refit_leaves(model: Booster, inputs: RowInputs, decay: float) -> Booster:
     refitted = copy(model)
     for name in (*BY_ROUND, "_calibration"):
         refitted.__dict__.pop(name, None)
-    refitted.boosting_ = model.boosting_.with_trees(trees)
+    refitted.boosting_ = with_refitted_cuts(model.boosting_.with_trees(trees), loss, rows, float(decay))
     refitted.train_score_ = np.array(curve)
     refitted.stopped_because_ = "its leaves were refitted"
     return refitted
@@ -139,7 +139,7 @@ def _refitted(
             engine.set_gradients(*custom.training.gradients(engine.scores()))
         trees += engine.refit_round(old[round_ * n_scores : (round_ + 1) * n_scores], decay)
         curve.append(engine.training_loss() if custom is None else custom.training.mean_loss(engine.scores()))
-    return trees, curve
+    return trees, [loss.reported_factor * value for value in curve]
 
 
 KINDS = ("gain", "splits", "permutation")
@@ -190,14 +190,14 @@ def importances(
     --------
     spinney.importance_frame : Gains and numbers of splits as a table.
     """
-    from spinney.inspect.explain.importances import Importances, splits_of_groups
+    from spinney.inspect.explain.importances import Importances, count_splits, splits_of_groups
 
     check_is_fitted(model)
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
     require_whole("n_repeats", n_repeats)
     names, columns = read_column_groups(groups, model.schema_)
-    n_features, fitted = model.n_features_in_, model.boosting_
+    fitted = model.boosting_
     n_splits = splits_of_groups(fitted, model.schema_, columns)
     loss: float | None = None
     measure: str | None = None
@@ -212,8 +212,8 @@ def importances(
         for name, value in (("scoring", scoring), ("sample_weight", sample_weight), ("offset", offset)):
             if value is not None:
                 raise ValueError(f"{name} is for kind='permutation', not for {kind!r}.")
-        splits = fitted.split_counts(n_features)
-        fractions = fitted.importances(n_features) if kind == "gain" else splits / max(1, splits.sum())
+        splits = count_splits(fitted, model.schema_)
+        fractions = model.feature_importances_ if kind == "gain" else splits / max(1, splits.sum())
         draws = np.array([[fractions[group].sum() for group in columns]])
     return Importances(names, kind, measure, draws, None, n_splits, loss, "permutation")
 
@@ -235,13 +235,15 @@ class _PermutedEvaluation:
         target = model._fitted_target()
         self._rows, loss = _read_rows(model, inputs, target, by_class=False)
         self._table = self._rows.columns
-        self._columns = columns_of(self._table)
+        self._schema = model.schema_
+        self._inputs = self._table
+        if self._schema.pool is not None:
+            self._inputs = self._schema.encode_inputs(read_table(inputs.X), model.unseen, type(model).__name__)
+        self._columns = columns_of(self._inputs)
         self._mean_loss = loss.mean_on(self._rows)
         self._scorer: HeldOutMetric | None = None
         self.name = "loss"
         if scoring is not None:
-            if isinstance(scoring, str):
-                get_scorer(scoring)
             self.name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "the metric")
             self._scorer = target.held_out_metric(scoring, self._model, self._rows, None, model._columns)
 
@@ -260,4 +262,5 @@ class _PermutedEvaluation:
 
     def _permuted(self, group: list[int], order: NDArray[np.intp]) -> _engine.Table:
         columns = (values[order] if j in group else values for j, values in enumerate(self._columns))
-        return table_of(columns, len(order), map(self._table.n_categories, range(len(self._columns))))
+        inputs = table_of(columns, len(order), map(self._inputs.n_categories, range(len(self._columns))))
+        return self._schema.combined(inputs)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.boosters import Member, Task, mean_curve, mean_of_trees, round_robin
+from spinney._boosting.boosters import HoldsOut, Member, MemberBlend, mean_curve, mean_of_trees, round_robin
 from spinney._boosting.calibration import Calibration, error_ratio_of_mean, out_of_fold_scores
 from spinney._boosting.checkpoint import Checkpoint
 from spinney._boosting.evaluation import Evaluations
@@ -21,6 +21,7 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, named_loss
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings, RoundSettings
+from spinney._boosting.task import Task
 from spinney._data.display import warn
 from spinney._data.reproducible import log
 from spinney._data.types import Floats
@@ -44,7 +45,7 @@ class Rounds:
     make_model : callable
         Makes a model of trees.
     find_factors : callable or None
-        Returns the factors of the mean of several boosters, by score; None: ones.
+        Returns the factors of the mean of several boosters, by score, from their held-out scores; None: ones.
     check_first : callable or None
         Checks the trees of the first round.
     curves : mapping
@@ -58,13 +59,15 @@ class Rounds:
         members: Sequence[Member],
         earlier: FittedBoosting | None,
         make_model: Callable[[list[_engine.Tree] | _engine.Additive], FittedBoosting],
-        find_factors: Callable[[], Floats] | None = None,
+        find_factors: Callable[[Sequence[HoldsOut]], Floats] | None = None,
         check_first: Callable[[_engine.Tree], None] | None = None,
         curves: Mapping[str, Any] | None = None,
     ) -> None:
         self._settings = settings
         self._recipe = recipe
         self._members = members
+        self._weights = np.full(len(members), 1 / len(members))
+        self._by_fold: Sequence[HoldsOut] = members
         self._earlier = earlier
         self.make_model = make_model
         self._find_factors = find_factors
@@ -75,6 +78,19 @@ class Rounds:
         self.checkpoint: Checkpoint | None = None
         self.stop_reason = f"all {recipe.n_rounds} rounds are done"
         self.is_interrupted = False
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The boosters."""
+        return self._members
+
+    def blend(self, teams: Sequence[Sequence[Member]], weights: Floats) -> None:
+        """Blend boosters of several recipes, `teams`, each with one booster for each fold."""
+        used = [(team, weight) for team, weight in zip(teams, weights.tolist(), strict=True) if weight > 0]
+        shares = np.array([weight for _, weight in used])
+        self._members = [member for team, _ in used for member in team]
+        self._weights = np.repeat(shares / len(teams[0]), len(teams[0]))
+        self._by_fold = [MemberBlend(members, shares) for members in zip(*(team for team, _ in used), strict=True)]
 
     @property
     def _n_done(self) -> int:
@@ -229,7 +245,7 @@ class Rounds:
 
     def mean(self, factor: float) -> FittedBoosting:
         """Return the mean of several members, multiplied by a factor."""
-        return self.make_model(mean_of_trees(self._members, factor * self.factors))
+        return self.make_model(mean_of_trees(self._members, self._weights, factor * self.factors))
 
     @property
     def n_dropped(self) -> NDArray[np.intp] | None:
@@ -242,7 +258,9 @@ class Rounds:
     @cached_property
     def factors(self) -> Floats:
         """Factors of the trees of several members, by score."""
-        return np.ones(self.make_model([]).n_scores) if self._find_factors is None else self._find_factors()
+        return (
+            np.ones(self.make_model([]).n_scores) if self._find_factors is None else self._find_factors(self._by_fold)
+        )
 
     def calibration(self, task: Task) -> Calibration | None:
         """Return out-of-fold predictions, without class weights."""
@@ -267,7 +285,7 @@ class Rounds:
         target, weight = task.rows.target[fold_overlap], task.rows.weights()[fold_overlap]
         errors = np.array([target - self._predicted(scores)[:, 0] for scores in pair])
         of_mean = target - self._predicted((pair[0] + pair[1]) / 2)[:, 0]
-        return error_ratio_of_mean(errors, of_mean, weight, self._recipe.n_repeats, len(self._members))
+        return error_ratio_of_mean(errors, of_mean, weight, self._recipe.n_repeats, len(self._by_fold))
 
     def _predicted(self, scores: Floats) -> Floats:
         return self.make_model([]).predicted(np.ascontiguousarray(scores.T))
@@ -280,7 +298,7 @@ class Rounds:
         `holders` is a range among the members that hold out a row; None: one member of each split into folds.
         """
         holders = (0, self._recipe.n_repeats) if holders is None else holders
-        return out_of_fold_scores(self._members, task, self.factors, holders)
+        return out_of_fold_scores(self._by_fold, task, self.factors, holders)
 
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
         """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""
@@ -290,7 +308,7 @@ class Rounds:
     def with_held_out_scores(self, scores: Floats, held_out: Sequence[LearningRows | None]) -> Floats:
         """Return scores, (n_scores, n_rows), with those of each fold replaced by out-of-fold scores."""
         scores = scores.copy()
-        for member, fold in zip(self._members, held_out, strict=True):
+        for member, fold in zip(self._by_fold, held_out, strict=True):
             if fold is not None and member.best_scores.size:
                 rows = fold.weights() > 0
                 scores[:, rows] = member.best_scores[:, rows]
@@ -311,7 +329,7 @@ class Rounds:
             names["validation_score_"] = [member.held_out_curve for member in members]
         if len(members) > 1:
             order = self._order()
-            return {name: mean_curve(curves, order) for name, curves in names.items()}
+            return {name: mean_curve(curves, order, self._weights) for name, curves in names.items()}
         found = {name: np.array(curves[0]) for name, curves in names.items()}
         out_of_bag = ("oob_scores_", "oob_improvement_") if first.has_out_of_bag else ()
         found |= {name: np.array(first.curves[name]) for name in out_of_bag}

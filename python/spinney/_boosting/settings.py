@@ -78,7 +78,10 @@ class BoosterParameters:
     monotonic_cst: Any = parameter("array-like", dict, None, default=None)
     interaction_cst: Any = parameter(list, tuple, StrOptions({"pairwise", "no_interactions"}), None, default=None)
     feature_costs: Any = parameter("array-like", dict, None, default=None)
-    linear_leaves: bool | LinearLeaves | dict[str, Any] = parameter("boolean", LinearLeaves, dict, default=False)
+    feature_combinations: Any = parameter(list, tuple, AUTO, None, default="auto")
+    linear_leaves: bool | Auto | LinearLeaves | dict[str, Any] = parameter(
+        "boolean", AUTO, LinearLeaves, dict, default="auto"
+    )
     early_stopping: bool | Auto | None = parameter("boolean", AUTO, None, default=None)
     scoring: Metric | Sequence[Metric] = parameter(str, callable, list, tuple, None, default=None)
     validation_fraction: float | int = parameter(FRACTION, FROM_ONE, default=0.1)
@@ -161,11 +164,12 @@ class BoostingSettings(RoundSettings, BoosterParameters):
     estimator: str = ""
     changed: frozenset[str] = frozenset()
     calibrates: bool = False
-    leaf_fraction: float = 1.0
+    leaf_fraction: float = 0.2
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     loss: Any = "squared_error"
     focal_gamma: float = 2.0
+    class_order: Any = None
     quantile: float | Sequence[float] = 0.5
     huber_share: float = 0.9
     tweedie_power: float = 1.5
@@ -183,7 +187,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
     growth: Literal["leaf", "depth", "symmetric"] = "leaf"
     forced_splits: dict[str, Any] | None = None
     leaves: str = "single"
-    linear_leaves: bool = False
+    linear_leaves: bool | Auto = "auto"
     linear_l2: float = 5.0
     min_hessian_leaf: float = 1e-3
     min_gain: float = 0.0

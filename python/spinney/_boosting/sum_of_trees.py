@@ -21,6 +21,7 @@ from spinney._estimator.fit_inputs import batches_with
 from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._model.boosting import FittedBoosting
 from spinney._model.lazy_sequence import LazyGrid
+from spinney._model.links import is_of_ordered_classes, read_offset
 from spinney._model.tree import FittedTree
 from spinney._tree.trees import DecisionTreeRegressor
 from spinney.inspect import constraints
@@ -65,7 +66,7 @@ class SumOfTrees(TableEstimator):
     def feature_importances_(self) -> Floats:
         """Fraction of the total gain of splits that each column has."""
         check_is_fitted(self)
-        return self.boosting_.importances(self.n_features_in_)
+        return self.schema_.credit_inputs(self.boosting_.importances(self.schema_.n_split_features))
 
     @property
     def estimators_(self) -> LazyGrid:
@@ -143,6 +144,10 @@ class SumOfTrees(TableEstimator):
         ShapValues
             Has `values`, `base_value` and, if requested, `interactions`; with more than two classes, several quantiles
             or outputs, for each of these. A list of these if a classifier has several outputs.
+
+        See Also
+        --------
+        TreeExplainer : The same values with the interface of ``shap.TreeExplainer``.
         """
         from spinney.inspect.explain.shap import ShapValues, explain, joined
 
@@ -156,12 +161,27 @@ class SumOfTrees(TableEstimator):
                 ]
             )
         table = read_table(X)
-        added = self._read_offset(X, offset, table.n_rows)
+        start = None if self._predicts_alone else self._explained_start(X, interactions, background)
+        added = read_offset(offset, table.n_rows, self.boosting_.n_scores)
         explained = explain(
             self, table, interactions, background, of=self._score_in_words(), offset=None if added is None else added.T
         )
+        if start is not None:
+            explained = _sum_of(explained, start)
         names = self._explained_names()
         return replace(explained, output_names=names) if names and isinstance(explained, ShapValues) else explained
+
+    def _explained_start(self, X: TableLike, interactions: bool, background: TableLike | None) -> ShapValues:
+        """Return the SHAP values of the estimator of the initial scores; refuse those that are unknown."""
+        is_number = self.boosting_.link == "identity" and self.boosting_.n_scores == 1
+        if not (is_number and hasattr(self.init_, "shap_values")):
+            raise ValueError(
+                f"The scores start from predictions of a {type(self.init_).__name__}, whose contributions of columns "
+                "are unknown. Explain regressions that start from trees of spinney, or fit with init='constant'."
+            )
+        options = {"interactions": True} if interactions else {}
+        found: ShapValues = self.init_.shap_values(X, background=background, **options)
+        return found
 
     def _explained_names(self) -> list[Any] | None:
         """Return the names of the scores of a regression with several scores; None: their numbers."""
@@ -171,6 +191,8 @@ class SumOfTrees(TableEstimator):
         link = self.boosting_.link
         if link == "by_output":
             return "score of the class"
+        if is_of_ordered_classes(link):
+            return "score of the ordered classes"
         labels = self._labels
         second = None if labels is None else labels[0][1]
         if link in ("logit", "half_logit"):
@@ -181,6 +203,7 @@ class SumOfTrees(TableEstimator):
             "normal": "score",
             "identity": "prediction",
             "log": "log of the prediction",
+            "log1p": "log of 1 + prediction",
             "softmax": "score of the class",
         }
         return texts.get(link, "prediction before sorting of quantiles")
@@ -285,3 +308,15 @@ class BoostedTree(DecisionTreeRegressor):
         if not self.tree_.has_linear_leaves:
             return super().predict(X, **more)
         return self.tree_.predictions(self._columns(X), self._n_threads)[:, 0]
+
+
+def _sum_of(one: ShapValues, other: ShapValues) -> ShapValues:
+    """Return the SHAP values of the sum of two models of a number."""
+    pairs = None
+    if one.interactions is not None and other.interactions is not None:
+        pairs = one.interactions + other.interactions
+    base = one.base_value + other.base_value
+    found = replace(one, values=one.values + other.values, base_value=base, interactions=pairs, response=None)
+    if one.response is None:
+        return found
+    return replace(found, response=np.stack([found.base_values, found.predictions], axis=1).reshape(one.response.shape))

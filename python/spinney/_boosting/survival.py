@@ -406,6 +406,11 @@ class GradientBoostingSurvival(BaseBoosting):
         tags.target_tags.positive_only = True
         return tags
 
+    @property
+    def _predicted_quantity(self) -> str:
+        """What `predict` returns, for tables and plots."""
+        return "log relative hazard of the event" if self.loss == "cox" else "median time until the event"
+
     def predict_survival_function(
         self, X: TableLike, times: ArrayLike | None = None, *, offset: ArrayLike | None = None
     ) -> Floats:

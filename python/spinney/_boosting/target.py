@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 import spinney._engine as _engine
-from spinney._boosting.evaluation import HeldOutMetric, HeldOutScore, Labels, predictions_of
+from spinney._boosting.evaluation import CurrentModel, HeldOutMetric, HeldOutScore, Labels, predictions_of
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import (
     TRAITS,
@@ -22,14 +22,16 @@ from spinney._boosting.loss import (
     loss_of_outputs,
     named_loss,
 )
+from spinney._boosting.ordered_classes import in_order
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.user_loss import user_loss
 from spinney._data.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
-from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors, weights_of_classes
 from spinney._estimator.fit_inputs import FitInputs
-from spinney._estimator.target import check_scoring, known_codes, read_one_value, read_some_classes, read_values
+from spinney._estimator.metrics import check_scoring
+from spinney._estimator.target import known_codes, read_one_value, read_some_classes, read_values
 from spinney._model.boosting import FittedBoosting
 from spinney._model.links import is_of_classes
 
@@ -172,10 +174,13 @@ class ClassificationTarget(BoostingTarget):
         codes, classes = read_some_classes(y, n_rows)
         is_one, most = len(classes) == 1, max(map(len, classes))
         is_own = not isinstance(settings.loss, str)
-        if settings.loss != "log_loss" and ((most > 2 and not is_own) or not is_one):
+        if settings.loss == "ordinal" and is_one:
+            codes, classes[0] = in_order(y, codes, classes[0], settings.class_order)
+        elif settings.loss != "log_loss" and ((most > 2 and not is_own) or not is_one):
             name = "your own" if is_own else repr(settings.loss)
             found = most if is_one else f"{len(classes)} columns"
-            raise ValueError(f"loss={name} is for two classes; y has {found}. Use loss='log_loss'.")
+            of_what = "one output of ordered classes" if settings.loss == "ordinal" else "two classes"
+            raise ValueError(f"loss={name} is for {of_what}; y has {found}. Use loss='log_loss'.")
         return cls(settings, len(classes), classes), TargetRows(codes)
 
     @property
@@ -240,6 +245,24 @@ class ClassificationTarget(BoostingTarget):
                 )
         return super().constants(loss, rows)
 
+    def held_out_metric(
+        self, metric: Metric, model: FittedBoosting, held_out: LearningRows, /, *others: Any
+    ) -> HeldOutMetric:
+        """Return a metric on held-out rows as a function of scores; smaller is better.
+
+        Cuts between ordered classes are fitted to these scores.
+        """
+        found = super().held_out_metric
+        if self.settings.loss != "ordinal":
+            return found(metric, model, held_out, *others)
+        loss, weight = self.loss(), held_out.weights()
+
+        def evaluate(scores: Floats, current_model: CurrentModel | None = None) -> float:
+            with_cuts = model.with_link(loss.link_at(held_out.target, scores.T, weight))
+            return found(metric, with_cuts, held_out, *others)(scores, current_model)
+
+        return evaluate
+
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator."""
         is_one, n_classes = self.n_outputs == 1, np.array(list(map(len, self._labels)))
@@ -253,10 +276,7 @@ class ClassificationTarget(BoostingTarget):
 
 def _read_class_weight(weights: str | dict[Any, float], codes: NDArray[np.intp], classes: NDArray[Any]) -> Floats:
     if isinstance(weights, dict):
-        unknown = [label for label in weights if label not in set(classes.tolist())]
-        if unknown:
-            raise ValueError(f"class_weight has a class that y does not have: {unknown[0]!r}.")
-        by_class = np.array([weights.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
+        by_class = weights_of_classes(weights, classes)
     else:
         by_class = len(codes) / (len(classes) * np.bincount(codes, minlength=len(classes)))
     if not (np.isfinite(by_class) & (by_class >= 0)).all():
@@ -299,7 +319,7 @@ class RegressionTarget(BoostingTarget):
             raise ValueError("loss='normal' is for one output. Fit one model per column of y.")
         if not isinstance(settings.loss, str):
             if self.n_outputs > 1:
-                raise ValueError("A loss of your own is for one output. Fit one model per column of y.")
+                raise ValueError("A custom loss is for one output. Fit one model per column of y.")
             return user_loss(settings.loss, None, settings.n_jobs)
         parameter = TRAITS[settings.loss].parameter
         loss = named_loss(settings.loss, 0.0 if parameter is None else settings.loss_parameter(parameter.name))
@@ -352,13 +372,16 @@ def initial_scores(model: InitialModel, X: TableLike, link: str, n_classes: int,
             found = np.repeat(found, n_scores, axis=0)  # all quantiles start at the same prediction
         if len(found) != n_scores:
             raise ValueError(f"init={name} predicts {len(found)} outputs, and the model has {n_scores}.")
-        if link == "log" and not (found > 0).all():
-            output, row = np.argwhere(~(found > 0))[0]
+        if link not in ("log", "log1p"):
+            return found
+        least = 0.0 if link == "log" else -1.0
+        if not (found > least).all():
+            output, row = np.argwhere(~(found > least))[0]
             raise ValueError(
-                f"This loss is for positive predictions, and init={name} predicts {found[output, row]:g} for row "
-                f"{row}. Start from a model that predicts positive numbers."
+                f"This loss is for predictions above {least:g}, and init={name} predicts {found[output, row]:g} for "
+                f"row {row}. Start from a model that predicts such numbers."
             )
-        return log(found) if link == "log" else found
+        return log(found - least)
     if link not in _INVERTIBLE:
         raise ValueError(f"This loss takes no initial estimator. Drop init={name}, or use loss='log_loss'.")
     proba = np.asarray(model.predict_proba(X), dtype=np.float64)

@@ -6,6 +6,7 @@ of rows.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -23,6 +24,8 @@ from spinney._model.links import is_link, is_of_classes
 _CHECKED_ROWS, _STEP, _TOLERANCE = 50, 1e-4, 1e-3  # rows, step and relative error of the finite-difference check
 _COMPARED_ROWS, _SAME = 1000, 1e-9  # rows on which the engine is compared with NumPy, and its relative error
 Formula = Callable[[Floats, Floats], tuple[Floats, ...]]  # of targets and scores, row by row
+_PREDICTIONS = ("preds", "pred", "predt", "predictions", "y_pred", "y_hat", "scores", "raw_scores", "margin", "margins")
+_TARGETS = ("y", "y_true", "label", "labels", "target", "targets", "dtrain", "train_data", "data", "dataset", "dmatrix")
 _ROWS = 32_768  # of a block: the intermediate arrays of a formula fit into a cache
 
 
@@ -384,11 +387,27 @@ def user_loss(loss: CustomLoss, n_classes: int | None, n_jobs: int | None) -> Lo
         if _count_scores(n_classes) > 1:
             raise ValueError(_advice(n_classes))
         custom = UserLoss(loss, n_classes is not None, n_jobs)
-    elif _count_scores(n_classes) > 1:
+        return Loss("outside", custom.link, n_scores=_count_scores(n_classes), custom=custom)
+    _check_order(loss)
+    if _count_scores(n_classes) > 1:
         custom = UserObjective(loss, n_classes)
     else:
         custom = FormulaOrObjective(loss, n_classes, n_jobs)
     return Loss("outside", custom.link, n_scores=_count_scores(n_classes), custom=custom)
+
+
+def _check_order(function: UserFunction) -> None:
+    """Refuse a function whose parameters are named as predictions and then targets: its gradient would be reversed."""
+    try:
+        names = [name.lower() for name in inspect.signature(function).parameters]
+    except (TypeError, ValueError):  # a builtin
+        return
+    if len(names) >= 2 and names[0] in _PREDICTIONS and names[1] in _TARGETS:
+        raise ValueError(
+            f"The loss function takes ({names[0]}, {names[1]}), but it is called with the targets first and then the "
+            f"scores. Swap its parameters, or pass loss=lambda y, scores: function(scores, y). An objective of "
+            "xgboost.train or lightgbm.train must take the targets instead of a dataset."
+        )
 
 
 def _is_pair(result: object) -> bool:
@@ -399,7 +418,7 @@ def _advice(n_classes: int | None = None) -> str:
     """Return what a user's function must return for several classes, or for one score of each row (None)."""
     if _count_scores(n_classes) > 1:
         return (
-            f"A loss of your own is for two classes, and y has {n_classes}. Pass a function of (y, scores) that "
+            f"A custom loss is for two classes, and y has {n_classes}. Pass a function of (y, scores) that "
             "returns gradients and hessians, both of shape (n_rows, n_classes), or use loss='log_loss'."
         )
     return "Return an array with the loss of each row (no sums or means), or two such arrays as (gradient, hessian)."

@@ -101,12 +101,13 @@ def _first_non_number(array: Array) -> str:
     return ""
 
 
+_LARGEST_SIZE = 2**62
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
 def read_size(size: int | str, name: str) -> int:
     """Return a size as a number of bytes; `name` is the argument, for messages."""
-    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+    if isinstance(size, int) and not isinstance(size, bool) and 0 < size <= _LARGEST_SIZE:
         return size
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", size.lower()) if isinstance(size, str) else None
     if match is None:
@@ -115,4 +116,4 @@ def read_size(size: int | str, name: str) -> int:
     scale = _UNITS[unit]
     if binary and unit:
         scale = 1024 ** (" kmgt".index(unit))
-    return max(1, round(float(number) * scale))
+    return max(1, min(_LARGEST_SIZE, round(float(number) * scale)))

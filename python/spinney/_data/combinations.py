@@ -1,18 +1,21 @@
-"""Random linear combinations of numeric columns, which trees split on instead of single columns.
+"""Combinations of numeric columns, which trees split on.
 
-Vocabulary: `inputs` are the columns of the caller's table. Trees split on the inputs that are not numbers or have many
-missing values, and then on the combinations. A combination is a weighted sum of a few inputs, its `parts`: the
-coefficients are those of standardised columns, divided by the standard deviation of each column (`spread`), so that
-they are in the units of the table. It is missing where any of its parts is.
+Vocabulary: `inputs` are the columns of the caller's table. Trees split on some of the inputs, and then on the
+combinations. A combination is a weighted sum, a product or a ratio of a few inputs, its `parts`. It is missing where
+any of its parts is; a product or ratio also where it is not finite, as with a divisor of 0.
+
+Oblique forests draw random sums, and split only on the inputs that are not numbers or have many missing values besides.
+Their coefficients are those of standardised columns, divided by the standard deviation of each column (`spread`), so
+that they are in the units of the table. Boosting splits on all inputs and on combinations of pairs.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +28,23 @@ from spinney._data.types import Floats
 if TYPE_CHECKING:
     from spinney._data.feature import Feature
 
+Operation = Literal["sum", "product", "ratio"]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _PARTS, _COEFFICIENTS = 101, 102  # purposes of random numbers
+SIGNS = {"product": " × ", "ratio": " / "}
 _DIGITS = 3  # of a coefficient, which are printed and used alike; noise in the spreads does not matter
 _BLOCK_VALUES = 2**22  # computed at a time where a whole table is not needed at once
 _MOST_PARTS, _MOST_COMBINATIONS = 1000, 10**6
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A combination of two inputs; `sign` is the coefficient of the second in a sum."""
+
+    first: int
+    second: int
+    operation: Operation
+    sign: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +59,16 @@ class Combinations:
         Inputs of each combination, ascending.
     coefficients : ndarray of shape (n_combinations, n_combined)
     spread : ndarray of shape (n_inputs,)
-        Divisor of the coefficients of each input.
+        Standard deviation of each input that is combined.
+    operations : list of {"sum", "product", "ratio"}
+        Kind of each combination. Products and ratios have two parts, with coefficients of 1.
     """
 
     plain: list[int]
     parts: NDArray[np.intp]
     coefficients: Floats
     spread: Floats
+    operations: list[Operation]
 
     @classmethod
     def draw(
@@ -93,7 +112,39 @@ class Combinations:
         _warn_of_left_out(features, numbers, parts)
         raw = (2.0 * random_uniform(seed, _COEFFICIENTS, combination, place) - 1.0) / spread[parts]
         plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean") or j in alone]
-        return cls(plain, parts, _rounded(raw), spread)
+        return cls(plain, parts, _rounded(raw), spread, ["sum"] * len(parts))
+
+    @classmethod
+    def of_pairs(cls, columns: _engine.Table, weight: Floats | None, pairs: Sequence[Pair]) -> Combinations:
+        """Return combinations of pairs of columns, besides all columns of a table.
+
+        Parameters
+        ----------
+        columns : Table
+            Training rows.
+        weight : ndarray or None
+            Weights of the rows, for the spreads.
+        pairs : sequence of Pair
+        """
+        spread = np.ones(columns.n_columns)
+        for j in {part for pair in pairs for part in (pair.first, pair.second)}:
+            spread[j] = _spread(np.asarray(columns.column(j), dtype=np.float64), weight)
+        spread = _rounded(spread)
+        parts = np.array([(pair.first, pair.second) for pair in pairs], dtype=np.intp)
+        coefficients = np.array([(1.0, pair.sign) for pair in pairs])
+        return cls(list(range(columns.n_columns)), parts, coefficients, spread, [pair.operation for pair in pairs])
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The combinations, if they are of pairs."""
+        signs = self.coefficients[:, 1].tolist()
+        return [Pair(a, b, *of) for (a, b), *of in zip(self.parts.tolist(), self.operations, signs, strict=True)]
+
+    def only(self, which: Sequence[int]) -> Combinations:
+        """Return some of the combinations."""
+        operations = [self.operations[k] for k in which]
+        chosen = list(which)
+        return replace(self, parts=self.parts[chosen], coefficients=self.coefficients[chosen], operations=operations)
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -104,13 +155,18 @@ class Combinations:
         return len(self.plain) + len(self)
 
     @property
+    def replaces_inputs(self) -> bool:
+        """Whether trees do not split on some of the inputs directly."""
+        return len(self.plain) < len(self.spread)
+
+    @property
     def draw_weights(self) -> list[float]:
         """Relative probability of each column that trees split on to be considered; empty: all equal.
 
         The combinations together count as many as the columns that they combine, so that other columns are considered
         as often as without combinations.
         """
-        if not self.plain:
+        if not self.plain or not self.replaces_inputs:
             return []
         plain = len(self) / max(1, len(self.spread) - len(self.plain))
         weights = np.repeat([plain, 1.0], [len(self.plain), len(self)])
@@ -120,11 +176,23 @@ class Combinations:
 
     def of_row(self, row: Floats) -> Floats:
         """Return the values that trees split on for the inputs of one row."""
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             found = self.coefficients[:, 0] * row[self.parts[:, 0]]
             for m in range(1, self.parts.shape[1]):
                 found = found + self.coefficients[:, m] * row[self.parts[:, m]]
+            for k, operation in self._others:
+                found[k] = _of_pair(operation, row[self.parts[k, 0]], row[self.parts[k, 1]])
         return np.concatenate([row[self.plain], found])
+
+    @property
+    def has_others(self) -> bool:
+        """Whether some combinations are products or ratios."""
+        return bool(self._others)
+
+    @cached_property
+    def _others(self) -> list[tuple[int, Operation]]:
+        """The combinations that are no sums."""
+        return [(k, operation) for k, operation in enumerate(self.operations) if operation != "sum"]
 
     def blocks(self, inputs: _engine.Table, n_rows: int | None = None) -> Iterator[_engine.Table]:
         """Yield tables of the columns that trees split on, in blocks of `n_rows`; None: chosen to save memory."""
@@ -139,22 +207,33 @@ class Combinations:
         table = _engine.Table(len(next(iter(inputs.values()))))
         for j in self.plain:
             add_values(table, inputs[j], n_categories[j])
-        with np.errstate(invalid="ignore", over="ignore"):
-            for coefficients, parts in zip(self.coefficients, self.parts.tolist(), strict=True):
-                total = coefficients[0] * inputs[parts[0]]
-                for coefficient, part in zip(coefficients[1:], parts[1:], strict=True):
-                    total = total + coefficient * inputs[part]
-                table.add_number(total)
+        for k in range(len(self)):
+            table.add_number(self._values(k, inputs))
         return table
+
+    def _values(self, k: int, inputs: dict[int, Floats]) -> Floats:
+        """Return the values of combination k."""
+        operation, parts, coefficients = self.operations[k], self.parts[k].tolist(), self.coefficients[k]
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            if operation != "sum":
+                a, b = (np.asarray(inputs[part], dtype=np.float64) for part in parts)
+                return _of_pair(operation, a, b)
+            total = coefficients[0] * inputs[parts[0]]
+            for coefficient, part in zip(coefficients[1:], parts[1:], strict=True):
+                total = total + coefficient * inputs[part]
+            return np.asarray(total)
 
     # ---- reading -------------------------------------------------------------------------------------
 
     def name(self, k: int, names: Sequence[str]) -> str:
-        """Return combination k as text, such as ``0.52 a − 0.31 b``."""
+        """Return combination k as text, such as ``0.52 a − 0.31 b`` or ``a / b``."""
+        if self.operations[k] != "sum":
+            return SIGNS[self.operations[k]].join(names[part] for part in self.parts[k].tolist())
         text = ""
         for coefficient, part in zip(self.coefficients[k].tolist(), self.parts[k].tolist(), strict=True):
             sign = ("−" if coefficient < 0 else "") if not text else (" − " if coefficient < 0 else " + ")
-            text += f"{sign}{abs(coefficient):.{_DIGITS}g} {names[part]}"
+            size = "" if abs(coefficient) == 1 else f"{abs(coefficient):.{_DIGITS}g} "
+            text += f"{sign}{size}{names[part]}"
         return text
 
     @cached_property
@@ -163,14 +242,24 @@ class Combinations:
         fractions = np.zeros((self.n_split_columns, len(self.spread)))
         fractions[np.arange(len(self.plain)), self.plain] = 1.0
         size = np.abs(self.coefficients * self.spread[self.parts])
+        size[[k for k, _ in self._others]] = 1.0
         total = size.sum(axis=1, keepdims=True)
         size = np.divide(size, total, out=np.full(size.shape, 1.0 / size.shape[1]), where=total > 0)
         np.add.at(fractions, (np.arange(len(self))[:, np.newaxis] + len(self.plain), self.parts), size)
         return fractions
 
     def credit_inputs(self, by_split_column: NDArray[Any]) -> Floats:
-        """Distribute importances of split columns over the inputs, by the size of the standardised coefficients."""
+        """Distribute importances of split columns over the inputs.
+
+        Parts of a sum are credited by the size of their standardised coefficients, parts of a product or ratio equally.
+        """
         return times(by_split_column, self._contributions)
+
+    def credit_inputs_along(self, values: Floats, axis: int) -> Floats:
+        """Distribute an axis of split columns over the inputs, as `credit_inputs` does."""
+        moved = np.moveaxis(values, axis, -1)
+        flat = times(moved.reshape(-1, moved.shape[-1]), self._contributions)
+        return np.moveaxis(flat.reshape(*moved.shape[:-1], -1), -1, axis)
 
     def uses(self, split_columns: NDArray[Any]) -> NDArray[np.intp]:
         """Return the number of splits that use each input, given the number of splits on each split column."""
@@ -180,12 +269,13 @@ class Combinations:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON, the inverse of `from_dict`."""
-        return {
+        fields = {
             "plain": [int(j) for j in self.plain],
             "parts": self.parts.tolist(),
             "coefficients": self.coefficients.tolist(),
             "spread": self.spread.tolist(),
         }
+        return fields | ({"operations": self.operations} if self._others else {})
 
     @classmethod
     def from_dict(cls, fields: Any, features: Sequence[Feature]) -> Combinations:
@@ -199,6 +289,7 @@ class Combinations:
             or not set(plain) <= set(range(len(features)))
         ):
             raise ValueError("This is not a schema: its combinations do not match its features.")
+        keeps_all = len(plain) == len(features)
         try:
             parts = np.array(fields["parts"], dtype=np.int64)
             coefficients = np.array(fields["coefficients"], dtype=np.float64)
@@ -210,12 +301,26 @@ class Combinations:
             or parts.shape != coefficients.shape
             or not 0 < len(parts) <= _MOST_COMBINATIONS
             or not 0 < parts.shape[1] <= _MOST_PARTS
-            or not np.isin(parts, np.setdiff1d(np.arange(len(features)), plain)).all()
+            or not np.isin(parts, np.setdiff1d(np.arange(len(features)), other if keeps_all else plain)).all()
             or spread.shape != (len(features),)
             or not (np.isfinite(coefficients).all() and np.isfinite(spread).all() and (spread > 0).all())
         ):
             raise ValueError("This is not a schema: its combinations do not match its features.")
-        return cls(plain, parts.astype(np.intp), coefficients, spread)
+        operations = fields.get("operations", ["sum"] * len(parts))
+        if (
+            not isinstance(operations, list)
+            or len(operations) != len(parts)
+            or any(operation not in OPERATIONS for operation in operations)
+            or any(o != "sum" and c != [1.0, 1.0] for o, c in zip(operations, coefficients.tolist(), strict=True))
+        ):
+            raise ValueError("This is not a schema: the operations of its combinations are unusable.")
+        return cls(plain, parts.astype(np.intp), coefficients, spread, operations)
+
+
+def _of_pair(operation: Operation, a: Floats, b: Floats) -> Floats:
+    """Return a product or ratio; missing where it is not finite."""
+    found = a * b if operation == "product" else a / b
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def n_for_all(n_columns: int, n_combined: int) -> int:

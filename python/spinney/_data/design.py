@@ -23,6 +23,7 @@ from spinney._data.types import Floats
 
 VALUE, MISSING, CATEGORY = 0, 1, 2
 _FARTHEST = 1e100  # so that squared distances are numbers
+_CHUNK = 2**17  # numbers of the columns that are read at a time
 _Term = tuple[int, int, int, float, float, float]  # feature, kind, code, center, scale, fill
 
 
@@ -57,46 +58,40 @@ class Design:
     @classmethod
     def learn(cls, columns: _engine.Table, schema: Schema, weight: Floats, scale: str | None = "standard") -> Design:
         """Return the terms that vary among the rows of positive weight."""
-        terms: list[_Term] = []
-        used = weight > 0
-        positive, total = weight[used], float(weight[used].sum())
-        for j, n_categories in enumerate(schema.n_categories):
-            values = np.asarray(columns.column(j))[used]
-            absent = np.isnan(values)
-            if n_categories:
-                codes = np.where(absent, n_categories, values).astype(np.intp)
-                means = np.bincount(codes, positive, n_categories + 1)[:n_categories] / total
-                terms += [_indicator(j, CATEGORY, c, mean, scale) for c, mean in enumerate(means) if 0 < mean < 1]
-            elif np.isinf(values).any():
-                _warn_of_infinite(schema.features[j].name)
-            else:
-                terms += _number_terms(j, values, absent, positive, scale)
-        arrays = zip(*terms, strict=True) if terms else ((), (), (), (), (), ())
-        feature, kind, code, center, width, fill = arrays
-        whole = [np.array(entry, dtype=np.int32) for entry in (feature, kind, code)]
-        numbers = [np.array(entry, dtype=float) for entry in (center, width, fill)]
-        fills = None if scale == "standard" else numbers[2]
-        return cls(whole[0], whole[1], whole[2], numbers[0], numbers[1], fills)
+        used, n_categories = weight > 0, np.array(schema.n_categories)
+        positive = weight[used]
+        found = [_Terms.of([])]
+        step = max(1, _CHUNK // max(1, columns.n_rows))
+        for begin in range(0, len(n_categories), step):
+            features = np.arange(begin, min(begin + step, len(n_categories)), dtype=np.int32)
+            values = columns.block(features, False)
+            values = values if len(positive) == len(used) else np.ascontiguousarray(values[:, used])
+            is_plain = (n_categories[features] == 0) & _are_finite(values)
+            plain = values if is_plain.all() else values[is_plain]
+            found.append(_plain_terms(features[is_plain], plain, positive, scale))
+            for j in np.flatnonzero(~is_plain).tolist():
+                found.append(_terms_of(begin + j, values[j], int(n_categories[begin + j]), positive, scale, schema))
+        terms = _Terms.joined(found)
+        order = np.argsort(terms.feature, kind="stable")
+        feature, kind, code, center, width, fill = (numbers[order] for numbers in vars(terms).values())
+        return cls(feature, kind, code, center, width, None if scale == "standard" else fill)
 
-    def matrix(self, columns: _engine.Table) -> Floats:
-        """Return the terms of some rows, (n_terms, n_rows)."""
-        terms = np.empty((len(self), columns.n_rows))
-        fill = self.center if self.fill is None else self.fill
-        last, values = -1, np.empty(0)
-        for t, (j, kind) in enumerate(zip(self.feature.tolist(), self.kind.tolist(), strict=True)):
-            if j != last:
-                last, values = j, np.asarray(columns.column(j))
-                absent = np.isnan(values)
-                unknown = ~np.isfinite(values)  # infinite numbers have no distance either
-            if kind == MISSING:
-                terms[t] = absent
-            elif kind == CATEGORY:
-                terms[t] = values == self.code[t]
-            else:
-                terms[t] = np.where(unknown, fill[t], values)
-            terms[t] -= self.center[t]
-            terms[t] /= self.scale[t]
-        return np.clip(terms, -_FARTHEST, _FARTHEST, out=terms)
+    def matrix(self, columns: _engine.Table, by_row: bool = False) -> Floats:
+        """Return the terms of some rows, (n_terms, n_rows), or with `by_row` the transpose."""
+        found = columns.block(self.feature, by_row)
+        terms = found.T if by_row else found
+        if (self.kind != VALUE).any():
+            is_missing, is_category = self.kind == MISSING, self.kind == CATEGORY
+            terms[is_missing] = np.isnan(terms[is_missing])
+            terms[is_category] = terms[is_category] == self.code[is_category, np.newaxis]
+        unknown = ~np.isfinite(terms)  # infinite numbers have no distance either
+        if unknown.any():
+            fill = self.center if self.fill is None else self.fill
+            np.copyto(terms, fill[:, np.newaxis], where=unknown)
+        if self.center.any() or (self.scale != 1).any():
+            terms -= self.center[:, np.newaxis]
+            terms /= self.scale[:, np.newaxis]
+        return np.clip(found, -_FARTHEST, _FARTHEST, out=found)
 
     def names(self, schema: Schema) -> list[str]:
         """Return the names of the terms."""
@@ -118,6 +113,44 @@ class Design:
         return bool(((sizes > 0) == is_category).all() and (self.code < sizes)[is_category].all())
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """Terms of some columns: the arrays of a design."""
+
+    feature: NDArray[np.int32]
+    kind: NDArray[np.int32]
+    code: NDArray[np.int32]
+    center: Floats
+    scale: Floats
+    fill: Floats
+
+    @classmethod
+    def of(cls, terms: list[_Term]) -> _Terms:
+        """Return terms given one by one."""
+        entries: Any = zip(*terms, strict=True) if terms else [()] * 6
+        types = (np.int32, np.int32, np.int32, np.float64, np.float64, np.float64)
+        arrays: list[NDArray[Any]] = [np.array(entry, dtype=t) for entry, t in zip(entries, types, strict=True)]
+        return cls(*arrays)
+
+    @classmethod
+    def joined(cls, parts: list[_Terms]) -> _Terms:
+        """Return all terms of several lists of terms."""
+        return cls(*[np.concatenate(entries) for entries in zip(*[vars(part).values() for part in parts], strict=True)])
+
+
+def _terms_of(j: int, values: Floats, n_categories: int, weight: Floats, scale: str | None, schema: Schema) -> _Terms:
+    """Return the terms of a column of categories, or of numbers that are not all finite."""
+    absent = np.isnan(values)
+    if n_categories:
+        codes = np.where(absent, n_categories, values).astype(np.intp)
+        means = np.bincount(codes, weight, n_categories + 1)[:n_categories] / float(weight.sum())
+        return _Terms.of([_indicator(j, CATEGORY, c, mean, scale) for c, mean in enumerate(means) if 0 < mean < 1])
+    if np.isinf(values).any():
+        _warn_of_infinite(schema.features[j].name)
+        return _Terms.of([])
+    return _number_terms(j, values, absent, weight, scale)
+
+
 def _warn_of_infinite(name: str) -> None:
     """Warn that a column is left out, because infinite numbers have no mean and no distance."""
     warn(
@@ -134,29 +167,47 @@ def _indicator(j: int, kind: int, code: int, mean: float, scale: str | None) -> 
     return j, kind, code, center, float(np.sqrt(center * (1 - center))), center
 
 
-def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats, scale: str | None) -> list[_Term]:
-    """Return the terms of a numeric column: its value and, if some are missing, an indicator."""
-    terms: list[_Term] = []
-    known = values[~absent]
-    if len(known):
-        mean, spread = mean_and_spread(known, weight[~absent])
-        varies = spread > 1e-12 * abs(mean)
-        if np.isfinite(spread) and scale is None:
-            terms.append((j, VALUE, 0, 0.0, 1.0, mean))
-        elif np.isfinite(spread) and varies:
-            low = float(known.min())
-            center, width = (mean, spread) if scale == "standard" else (low, float(known.max()) - low)
-            terms.append((j, VALUE, 0, center, width, mean))
-    if absent.any() and len(known):
-        terms.append(_indicator(j, MISSING, 0, weight[absent].sum() / weight.sum(), scale))
-    return terms
+def _plain_terms(features: NDArray[np.int32], values: Floats, weight: Floats, scale: str | None) -> _Terms:
+    """Return the terms of columns of finite numbers, (n_features, n_rows)."""
+    if not len(features) or not len(weight):
+        return _Terms.of([])
+    mean, spread = means_and_spreads(values, weight, scale is not None)
+    is_used, center, width = np.isfinite(mean), np.zeros(len(mean)), np.ones(len(mean))
+    if scale is not None:
+        is_used = np.isfinite(spread) & (spread > 1e-12 * np.abs(mean))
+        low = values.min(axis=1)
+        center, width = (mean, spread) if scale == "standard" else (low, values.max(axis=1) - low)
+    kind = np.full(len(mean), VALUE, dtype=np.int32)
+    terms = _Terms(features, kind, np.zeros_like(kind), center, width, mean)
+    return _Terms(*[numbers[is_used] for numbers in vars(terms).values()])
 
 
-def mean_and_spread(values: Floats, weight: Floats) -> tuple[float, float]:
-    """Return mean and standard deviation, computed in a unit in which squares neither overflow nor underflow."""
-    _, exponent = np.frexp(np.abs(values).max())
-    power = 0 if -300 < exponent < 300 else int(exponent)
-    scaled = np.ldexp(values, -power)
-    mean = float((scaled * weight).sum() / weight.sum())
-    spread = float(np.sqrt((weight * (scaled - mean) ** 2).sum() / weight.sum()))
-    return float(np.ldexp(mean, power)), float(np.ldexp(spread, power))
+def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats, scale: str | None) -> _Terms:
+    """Return the terms of a column with missing numbers: its value, and whether it is missing."""
+    if absent.all():
+        return _Terms.of([])
+    known = values[np.newaxis, ~absent]
+    missing = _indicator(j, MISSING, 0, weight[absent].sum() / weight.sum(), scale)
+    number = _plain_terms(np.array([j], dtype=np.int32), known, weight[~absent], scale)
+    return _Terms.joined([number, _Terms.of([missing])])
+
+
+def _are_finite(values: Floats) -> NDArray[np.bool_]:
+    """Return whether all numbers of each row are finite."""
+    if not values.shape[1]:
+        return np.ones(len(values), dtype=bool)
+    highest, lowest = values.max(axis=1), values.min(axis=1)  # NaN if a number is
+    return np.asarray(np.isfinite(highest) & np.isfinite(lowest))
+
+
+def means_and_spreads(values: Floats, weight: Floats, has_spread: bool = True) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation (or 0) of each row, computed in a unit in which squares stay in range."""
+    _, exponent = np.frexp(np.maximum(values.max(axis=1), -values.min(axis=1)))
+    power = np.where(np.abs(exponent) < 300, 0, exponent)[:, np.newaxis]
+    scaled = np.ldexp(values, -power) if power.any() else values
+    weighted = scaled if (weight == 1).all() else scaled * weight
+    mean = weighted.sum(axis=1, keepdims=True) / weight.sum()
+    if not has_spread:
+        return np.ldexp(mean, power)[:, 0], np.zeros(len(mean))
+    spread = np.sqrt((weight * (scaled - mean) ** 2).sum(axis=1, keepdims=True) / weight.sum())
+    return np.ldexp(mean, power)[:, 0], np.ldexp(spread, power)[:, 0]

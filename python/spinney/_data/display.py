@@ -116,6 +116,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else many}"
 
 
+def for_terminal(text: str) -> str:
+    """Return text whose control characters, which could command a terminal, are shown as escape sequences."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
 def one_line(text: object) -> str:
     """Return a name on one line, without unprintable characters."""
     return "".join(c if c.isprintable() else " " for c in " ".join(str(text).split()))

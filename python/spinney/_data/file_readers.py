@@ -7,6 +7,7 @@ import csv
 import sys
 import tempfile
 import time as clock
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -106,6 +107,15 @@ def translate_errors(path: Path, format_: CsvFormat = ANY_FORMAT) -> Iterator[No
         raise ValueError(_not_text(path)) from error
     except pl.exceptions.PolarsError as error:
         raise ValueError(_explain(str(error), path, format_)) from error
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"Cannot read '{path}': it is cut short or damaged. Copy it again from its source.") from error
+    except BaseException as error:  # panics of polars are no exceptions, and readers of Excel files raise their own
+        is_of_excel = path.suffix.lower() in EXCEL and isinstance(error, Exception)
+        if isinstance(error, (ValueError, MemoryError)) or not (
+            is_of_excel or type(error).__name__ == "PanicException"
+        ):
+            raise
+        raise ValueError(_explain(str(error), path, format_)) from error
 
 
 def _explain(text: str, path: Path, format_: CsvFormat) -> str:
@@ -156,12 +166,15 @@ def _records(path: Path, format_: CsvFormat) -> Iterator[tuple[int, list[str]]]:
     sign = detect_format(path, format_)[0].sign
     with open_decoded(path, format_.encoding) as file:
         lines = csv.reader((line.decode() for line in file), delimiter=sign)
-        for cells in lines:
-            yield lines.line_num, cells
+        try:
+            for cells in lines:
+                yield lines.line_num, cells
+        except csv.Error as error:
+            raise ValueError(f"Cannot read '{path}' as CSV: {error}, in line {lines.line_num}. Correct it.") from error
 
 
 _NEWLINE, _QUOTE = 10, 34
-Records = tuple[bytes, NDArray[np.intp], NDArray[np.float64]]  # text, end of each record, random number of each
+Records = tuple[bytes, NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]  # text; end, draw and number of each
 
 
 def record_blocks(file: IO[bytes], block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[bytes, bytes]]:
@@ -210,7 +223,7 @@ def ends_of_records(block: bytes) -> NDArray[np.intp]:
 
 def sample_records(
     file: IO[bytes], max_bytes: int, seed: int, block_bytes: int = BLOCK_BYTES
-) -> tuple[bytes, int, int]:
+) -> tuple[bytes, NDArray[np.intp], int]:
     """Read a file of any length; draw records at random if it has more than `max_bytes`.
 
     Each record gets a random number between 0 and 1, and records below a limit are retained. The limit is halved
@@ -218,8 +231,8 @@ def sample_records(
 
     Returns
     -------
-    tuple of bytes, int, int
-        The column names and the records, in order; the number of retained records, and of all records.
+    tuple of bytes, ndarray, int
+        The column names and the records, in order; the positions of the retained records, and the number of all.
     """
     retained: list[Records] = []
     header, limit, n_bytes, n_all = b"", 1.0, 0, 0
@@ -228,43 +241,63 @@ def sample_records(
         if not block:
             continue
         ends = ends_of_records(block)
+        numbers = np.arange(n_all, n_all + len(ends), dtype=np.intp)
         n_all += len(ends)
-        retained.append(_below((block, ends, np.random.default_rng([seed, k]).random(len(ends))), limit))
+        retained.append(_below((block, ends, np.random.default_rng([seed, k]).random(len(ends)), numbers), limit))
         n_bytes += len(retained[-1][0])
         while n_bytes > max_bytes and limit > 2.0**-40:
             limit /= 2
             retained = [_below(records, limit) for records in retained]
-            n_bytes = sum(len(text) for text, _, _ in retained)
+            n_bytes = sum(len(text) for text, *_ in retained)
     if header and not header.endswith(b"\n") and retained:
         header += b"\n"
-    return b"".join([header, *(text for text, _, _ in retained)]), sum(len(ends) for _, ends, _ in retained), n_all
+    positions = np.concatenate([np.empty(0, np.intp), *(numbers for *_, numbers in retained)])
+    return b"".join([header, *(text for text, *_ in retained)]), positions, n_all
 
 
 def _below(records: Records, limit: float) -> Records:
     """Return the records whose random number is below a limit."""
-    text, ends, numbers = records
+    text, ends, draws, numbers = records
     if limit >= 1.0:
         return records
-    chosen = numbers < limit
+    chosen = draws < limit
     lengths = np.diff(ends, prepend=0)
     chosen_text = np.frombuffer(text, dtype=np.uint8)[np.repeat(chosen, lengths)].tobytes()
-    return chosen_text, np.cumsum(lengths[chosen], dtype=np.intp), numbers[chosen]
+    return chosen_text, np.cumsum(lengths[chosen], dtype=np.intp), draws[chosen], numbers[chosen]
 
 
 STANDARD_INPUT = Path("-")
 MAX_BYTES = 256 << 20  # of a table that is read completely: text, or eight bytes per cell
 _BYTES_PER_CELL = 8
+_NUMBER = "\0number"  # name of a column that no table has
 _SCATTER = 2654435761  # near 2**32 divided by the golden ratio: its multiples are spread evenly
 
 
 @dataclass(frozen=True, eq=False)
 class ReadTable:
-    """A table from a file, notes about it, when reading began (monotonic clock), and how a CSV file is written."""
+    """A table from a file.
+
+    Attributes
+    ----------
+    frame : DataFrame
+    notes : list of str
+        What was found in the file.
+    since : float
+        When reading began, on the monotonic clock.
+    format : CsvFormat or None
+        How a CSV file is written.
+    name : str
+        Name of the file.
+    rows : ndarray of shape (n_rows,), or None
+        Positions of the rows in the file, if they are a sample of it.
+    """
 
     frame: pl.DataFrame
     notes: list[str] = field(default_factory=list)
     since: float = field(default_factory=clock.monotonic)
     format: CsvFormat | None = None
+    name: str = ""
+    rows: NDArray[np.intp] | None = None
 
 
 def read_file(
@@ -308,7 +341,7 @@ def read_file(
         raise ValueError(one_column_only(path, table.frame.columns[0], used.delimiter))
     if table.frame.height == 0:
         raise ValueError(f"'{path}' has no rows. Pass a table with rows to learn from.")
-    return replace(table, since=since)
+    return replace(table, since=since, name="standard input" if path == STANDARD_INPUT else path.name)
 
 
 def _require_polars() -> None:
@@ -354,17 +387,17 @@ def _read(path: Path, format_: CsvFormat, max_bytes: int | None, seed: int, kind
     if not is_csv(path):
         return _sample_rows(pl.scan_ipc(path), max_bytes, seed)
     format_, found = detect_format(path, format_)
-    size, notes, source = path.stat().st_size, list[str](), cast(Any, path)
+    size, notes, source, rows = path.stat().st_size, list[str](), cast(Any, path), None
     compressed = path.suffix.lower() == ".gz"
     if format_.encoding is not None or (max_bytes is not None and (size > max_bytes or compressed)):
         with open_decoded(path, format_.encoding) as file:
-            source, n_rows, n_all = sample_records(file, sys.maxsize if max_bytes is None else max_bytes, seed)
-        notes = _sampling_notes(n_rows, n_all)
+            source, rows, n_all = sample_records(file, sys.maxsize if max_bytes is None else max_bytes, seed)
+        notes = _sampling_notes(len(rows), n_all)
     texts = read_texts(source, format_)
     types = ColumnTypes(format_, kinds, row="sampled row" if notes else "row")
     frame = types.read(texts)
     found += [*_layout_notes(path, format_, texts), *types.notes]
-    return ReadTable(frame, notes + reading_notes(path, found), format=types.format)
+    return ReadTable(frame, notes + reading_notes(path, found), format=types.format, rows=rows if notes else None)
 
 
 def reading_notes(path: Path, found: list[str]) -> list[str]:
@@ -435,8 +468,10 @@ def _sample_rows(rows: pl.LazyFrame, max_bytes: int | None, seed: int) -> ReadTa
     fraction = max_bytes / (n_cells * _BYTES_PER_CELL)
     number = pl.int_range(pl.len(), dtype=pl.UInt64)
     spread = ((number + seed) * _SCATTER) % 2**32
-    frame = rows.filter(spread < round(fraction * 2**32)).collect(engine="streaming")
-    return ReadTable(frame, _sampling_notes(frame.height, n_all))
+    drawn = rows.with_columns(number.alias(_NUMBER)).filter(spread < round(fraction * 2**32))
+    frame = drawn.collect(engine="streaming")
+    positions = frame[_NUMBER].to_numpy().astype(np.intp)
+    return ReadTable(frame.drop(_NUMBER), _sampling_notes(frame.height, n_all), rows=positions)
 
 
 def _sampling_notes(n_rows: int, n_all: int) -> list[str]:

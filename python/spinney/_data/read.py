@@ -203,9 +203,24 @@ def read_arrow_column(array: object, label: str) -> Column:
 
 
 def _capsule_content(X: Any) -> tuple[int, bool, list[_ArrowColumn]]:
+    _require_sound_buffers(X)
     if hasattr(X, "__arrow_c_stream__"):
         return _engine.read_arrow_stream(X.__arrow_c_stream__())
     return _engine.read_arrow_array(*X.__arrow_c_array__())
+
+
+def _require_sound_buffers(X: Any) -> None:
+    """Refuse a pyarrow table whose buffers are too short for its lengths and last offsets.
+
+    The Arrow C interface passes no sizes of buffers; pyarrow knows them. The engine checks all other offsets and codes.
+    """
+    if not type(X).__module__.startswith("pyarrow.") or not hasattr(X, "validate"):
+        return
+    try:
+        X.validate()
+    except ValueError as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".")
+        raise ValueError(f"The Arrow data is malformed: {reason}. Write it again from an intact source.") from error
 
 
 def _column(column: _ArrowColumn, n_rows: int, label: str) -> Column:
@@ -227,7 +242,7 @@ def read_frame(X: Any) -> RawTable:
     """Read a pandas data frame."""
     n_rows, n_columns = X.shape
     require_rows_and_columns(n_rows, n_columns)
-    names = usable_names(X.columns)
+    names = usable_names(X.columns.tolist())
     block = _one_block(X)
     if block is not None:
         return RawTable(n_rows, n_columns, names, matrix=readable(block))
@@ -244,20 +259,19 @@ def stored_arrays(X: Any) -> list[Any]:
         return [c.to_numpy() if isinstance(c.dtype, np.dtype) else c.array for c in columns]
 
 
+_FEW_NUMBERS = 10_000  # copying them takes no longer than selecting a row of a frame
+
+
 def _one_block(X: Any) -> Array | None:
     """Return the 2-D array of numbers of a frame that consists of one; to_numpy would copy any other.
 
-    The first row shares memory with its first column only if all columns are one block.
+    Two arrays of one block share memory, two copies do not.
     """
-    dtypes = set(X.dtypes)
-    dtype = dtypes.pop()
-    if dtypes or not isinstance(dtype, np.dtype) or dtype.kind not in "fiub":
+    some = X if X.size <= _FEW_NUMBERS else X.iloc[:1]
+    block: Array = some.to_numpy()
+    if block.dtype.kind not in "fiub" or not np.may_share_memory(block, some.to_numpy()):
         return None
-    row = X.iloc[:1]
-    if X.shape[1] > 1 and not np.shares_memory(row.to_numpy(), row.iloc[:, 0].to_numpy()):
-        return None
-    block: Array = X.to_numpy()
-    return block
+    return block if some is X else np.asarray(X.to_numpy())
 
 
 def read_stored(array: Any, label: str) -> Column:

@@ -152,7 +152,7 @@ def stream_of(X: TableLike) -> Scan | None:
     """Return a stream of tables as a scan; None if X is a table."""
     if isinstance(X, Scan):
         return X
-    if isinstance(X, np.ndarray):
+    if _is_in_memory(X):
         return None
     is_stream = (
         _is_lazy(X)
@@ -164,6 +164,11 @@ def stream_of(X: TableLike) -> Scan | None:
     return scan(X) if is_stream else None
 
 
+def _is_in_memory(X: TableLike) -> bool:
+    """Return whether a table is of one of the most frequent kinds, none of which is a stream or a collection."""
+    return isinstance(X, np.ndarray) or is_instance_of(X, "pandas", "DataFrame")
+
+
 def is_dask(X: TableLike) -> bool:
     """Return whether a table is a Dask DataFrame."""
     return any(is_instance_of(X, module, "DataFrame") for module in ("dask.dataframe", "dask.dataframe.dask_expr"))
@@ -171,7 +176,7 @@ def is_dask(X: TableLike) -> bool:
 
 def is_collection(X: TableLike) -> bool:
     """Return whether a table is a Dask DataFrame or Array, with partitions to map functions over."""
-    if isinstance(X, np.ndarray):
+    if _is_in_memory(X):
         return False
     return (is_dask(X) and hasattr(X, "map_partitions")) or is_instance_of(X, "dask.array", "Array")
 
@@ -356,8 +361,8 @@ def _batches_in(path: Path) -> Iterator[Any]:
             yield from _read_ahead(file.iter_batches(batch_size=BATCH_ROWS))
         pyarrow.default_memory_pool().release_unused()  # which pyarrow would retain for the next file
         return
-    with pyarrow.memory_map(str(path)) as mapped:
-        file = pyarrow.ipc.open_file(mapped)
+    with pyarrow.OSFile(str(path)) as opened:  # not mapped: a file that is cut meanwhile would end the process
+        file = pyarrow.ipc.open_file(opened)
         for i in range(file.num_record_batches):
             yield file.get_batch(i)
 
@@ -365,7 +370,12 @@ def _batches_in(path: Path) -> Iterator[Any]:
 def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield batches; a second thread decodes the next one in the meantime."""
     with ThreadPoolExecutor(1) as thread:
-        following = thread.submit(next, batches, None)
+        try:
+            following = thread.submit(next, batches, None)
+        except RuntimeError as error:
+            raise MemoryError(
+                "The system started no more threads: its memory or limit of threads is used up."
+            ) from error
         while (batch := following.result()) is not None:
             following = thread.submit(next, batches, None)
             yield batch

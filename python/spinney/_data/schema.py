@@ -27,6 +27,7 @@ from spinney._data.columns import (
     Array,
     CodedColumn,
     Column,
+    NumberColumn,
     RawTable,
     column_label,
     default_names,
@@ -34,6 +35,7 @@ from spinney._data.columns import (
     match_columns,
 )
 from spinney._data.combinations import Combinations
+from spinney._data.date_parts import part_named, part_of
 from spinney._data.feature import (
     Feature,
     PlainFeatures,
@@ -43,6 +45,7 @@ from spinney._data.feature import (
     columns_of,
     feature_from_dict,
     feature_to_dict,
+    feature_values,
     learn_feature,
     table_of,
     warn_of_identifier,
@@ -67,6 +70,8 @@ class Schema:
         Default treatment by `encode` of categories that did not occur at fit.
     pool : Combinations, optional
         Combinations of columns that trees split on instead of the numeric columns.
+    is_open : bool
+        Whether tables may have other columns, which are ignored, and lack parts of dates, which are derived.
     """
 
     def __init__(
@@ -75,8 +80,9 @@ class Schema:
         has_names: bool,
         unseen: Unseen = "missing",
         pool: Combinations | None = None,
+        is_open: bool = False,
     ) -> None:
-        self.pool = pool
+        self.pool, self.is_open = pool, is_open
         self._source = features if isinstance(features, PlainFeatures) else tuple(features)
         self.has_names = has_names
         self.unseen = _checked_unseen(unseen)
@@ -95,6 +101,11 @@ class Schema:
         if isinstance(self._source, PlainFeatures):
             return tuple(Feature(name, self._source.kind) for name in self._source.names)
         return self._source
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all columns are numbers or booleans, without dates and codes for missing values."""
+        return self._all_numbers
 
     @property
     def n_features(self) -> int:
@@ -192,7 +203,33 @@ class Schema:
 
     def with_pool(self, pool: Combinations) -> Schema:
         """Return the same columns with combinations."""
-        return Schema(self._source, self.has_names, self.unseen, pool)
+        return Schema(self._source, self.has_names, self.unseen, pool, self.is_open)
+
+    def opened(self) -> Schema:
+        """Return the same columns for tables with other columns, from which parts of dates are derived."""
+        return Schema(self._source, self.has_names, self.unseen, self.pool, is_open=True)
+
+    def _selected(self, table: RawTable) -> RawTable:
+        """Return the columns of the schema that a table has or that can be derived from its dates."""
+        if table.names is None or table.names == self.names:
+            return table
+        place = {name: j for j, name in enumerate(table.names)}
+        columns: dict[str, Column] = {}
+        for name in self.names:
+            date, part = part_named(name) or ("", "")
+            if name in place:
+                columns[name] = table.column(place[name])
+            elif date in place and (seconds := self._seconds(date, table, place[date])) is not None:
+                columns[name] = NumberColumn(part_of(seconds, part))
+        return RawTable(table.n_rows, len(columns), list(columns), columns=list(columns.values())) if columns else table
+
+    def _seconds(self, name: str, table: RawTable, j: int) -> Array | None:
+        """Return a column of dates as seconds; None if it holds no dates."""
+        column = table.column(j)
+        if name in self.names and (feature := self.features[self.names.index(name)]).clock:
+            return feature_values(feature, column, table.n_rows, "missing", table.label(j))
+        is_date = isinstance(column, NumberColumn) and column.clock
+        return np.asarray(column.values, dtype=np.float64) if isinstance(column, NumberColumn) and is_date else None
 
     def credit_inputs(self, by_split_feature: Array) -> Array:
         """Distribute importances of the columns that trees split on over the table's columns."""
@@ -245,6 +282,8 @@ class Schema:
         """
         policy = self.unseen if unseen is None else _checked_unseen(unseen)
         expected = self.names if self.has_names else None
+        if self.is_open:
+            table = self._selected(table)
         order = match_columns(table.names, table.n_columns, expected, self.n_features, estimator)
         target = _engine.Table(table.n_rows)
         if table.spill is not None:
@@ -267,6 +306,8 @@ class Schema:
             "unseen": self.unseen,
             "features": [feature_to_dict(feature) for feature in self.features],
         }
+        if self.is_open:
+            fields["is_open"] = True
         return fields if self.pool is None else fields | {"combinations": self.pool.to_dict()}
 
     @classmethod
@@ -274,15 +315,15 @@ class Schema:
         """Return the schema of a dict; raises ValueError if `fields` is invalid."""
         try:
             features = [feature_from_dict(entry) for entry in fields["features"]]
-            has_names, unseen = fields["has_names"], fields["unseen"]
+            has_names, unseen, is_open = fields["has_names"], fields["unseen"], fields.get("is_open", False)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"This is not a schema: {error!r}.") from None
-        if not features or not isinstance(has_names, bool):
+        if not features or not isinstance(has_names, bool) or not isinstance(is_open, bool):
             raise ValueError("This is not a schema: it has no features, or `has_names` is missing.")
         if has_names and len({feature.name for feature in features}) < len(features):
             raise ValueError("This is not a schema: two features have the same name.")
         pool = Combinations.from_dict(fields["combinations"], features) if "combinations" in fields else None
-        return cls(features, has_names, unseen, pool)
+        return cls(features, has_names, unseen, pool, is_open)
 
 
 def _checked_unseen(unseen: str) -> Unseen:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import accuracy_score, get_scorer, r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.tree import BaseDecisionTree
 
 from spinney._data.select import PickTable, Places
@@ -18,6 +18,7 @@ from spinney._data.types import TableLike
 from spinney._ensemble.members import MeanPredictions, random_state_names, rows_of, set_random_states, takes_weights
 from spinney._ensemble.sampling import Sampling, out_of
 from spinney._estimator.held_out import KnownProba, KnownValues
+from spinney._estimator.metrics import find_scorer
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._model.predictions import member_codes, member_probabilities, onehot
 from spinney._tree.tree_estimator import BaseTree
@@ -200,7 +201,7 @@ def metric_value(
     weight = None if weight is None else weight[rows]
     if isinstance(metric, str):
         weighted = {} if weight is None else {"sample_weight": weight}
-        scorer, all_rows = get_scorer(metric), np.arange(np.count_nonzero(rows))
+        scorer, all_rows = find_scorer(metric), np.arange(np.count_nonzero(rows))
         return float(scorer(output.as_model(mean[rows]), all_rows, target[rows], **weighted))
     predicted = output.predictions(mean[rows])
     return float(metric(target[rows], predicted)) if metric else output.score(target[rows], predicted, weight)

@@ -134,7 +134,14 @@ class BaseEnsemble(Estimator):
     def _matched(self, X: TableLike) -> PickTable:
         """Return a table with its columns in the order of the training table."""
         check_is_fitted(self)
+        if self._is_open:
+            return pick_table(X)
         return matched_table(X, self._column_names, self.n_features_in_, type(self).__name__)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether its members choose their columns from any table."""
+        return all(getattr(getattr(model, "schema_", None), "is_open", False) for model in self._models())
 
     def _models(self) -> list[BaseEstimator]:
         """Return the fitted models in the order in which files hold them."""

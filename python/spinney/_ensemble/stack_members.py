@@ -1,9 +1,10 @@
-"""Components of a stack: averages of the models of folds, and greedy selection of weights."""
+"""Components of a stack: out-of-fold predictions, averages of the models of folds, greedy selection of weights."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator
 from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import only_if
+from spinney._estimator.greedy import select
 from spinney._estimator.held_out import Fold, Rows
 from spinney._model.predictions import (
     Calibration,
@@ -162,37 +164,6 @@ class FoldAverage:
 # ---- greedy selection ----------------------------------------------------------------------------------------------
 
 
-def select(loss_of: Callable[[Floats], float], predicted: Floats, n_steps: int) -> NDArray[np.intp]:
-    """Return how often each member is selected.
-
-    Each step adds the member that gives the smallest loss of the mean of the selected members, the first of equal
-    ones. The selection after the best step is returned, the shortest of equal ones.
-
-    Parameters
-    ----------
-    loss_of : callable
-        Loss of a mean of predictions.
-    predicted : ndarray of shape (n_members, ...)
-        Predictions of each member.
-    n_steps : int
-
-    Returns
-    -------
-    ndarray of shape (n_members,)
-    """
-    total, counts = np.zeros_like(predicted[0]), np.zeros(len(predicted), dtype=np.intp)
-    best, best_loss = counts, np.inf
-    for step in range(1, n_steps + 1):
-        losses = [loss_of((total + of_member) / step) for of_member in predicted]
-        k = int(np.argmin(losses))
-        total = total + predicted[k]
-        counts = counts.copy()
-        counts[k] += 1
-        if losses[k] < best_loss:
-            best, best_loss = counts, losses[k]
-    return best
-
-
 class GreedySelection(BaseEstimator):
     """Weighted mean of members; the weights are chosen by greedy selection on out-of-fold predictions.
 
@@ -320,3 +291,23 @@ class GreedySelection(BaseEstimator):
         if not hasattr(self, "classes_"):
             return self._mean(X)[:, 0]
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+@dataclass(frozen=True, eq=False)
+class MemberPredictions:
+    """The training rows of the final estimator.
+
+    Attributes
+    ----------
+    names, methods : list of str
+        Members, and the method by which each predicts.
+    columns : list of ndarrays of shape (n_rows, width)
+        Out-of-fold predictions by member.
+    seen : ndarray of bool of shape (n_rows,)
+        Rows of positive weight that some fold holds out.
+    """
+
+    names: list[str]
+    methods: list[str]
+    columns: list[Floats]
+    seen: NDArray[np.bool_]

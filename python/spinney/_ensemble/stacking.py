@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,19 +18,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import Floats, TableLike
+from spinney._ensemble.combination import BaseCombination, FittedMembers, NamedMembers
 from spinney._ensemble.ensemble import loaded_template, members_from_json, members_to_json, saved_template
 from spinney._ensemble.members import LARGEST_SEED, MemberRows, estimator_of_word, seeded, takes_weights
-from spinney._ensemble.stack_members import FoldAverage, GreedySelection, folds_among, predicted_targets
-from spinney._ensemble.voting import BaseCombination, FittedMembers, NamedMembers
+from spinney._ensemble.stack_members import (
+    FoldAverage,
+    GreedySelection,
+    MemberPredictions,
+    folds_among,
+    predicted_targets,
+)
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import Estimator, only_if
 from spinney._estimator.held_out import Fold, read_folds, read_row_groups
+from spinney._estimator.parallel import count_threads
 from spinney._estimator.parameters import estimator, parameter
+from spinney._estimator.rows import order_by_values
 from spinney._linear.linear_model import LinearClassifier, LinearRegressor
 from spinney._model.file.container import refuse
 from spinney._model.predictions import (
     METHODS,
     Calibration,
+    WeightedMean,
     as_columns,
     column_names,
     member_predictions,
@@ -39,26 +48,6 @@ from spinney._model.predictions import (
 from spinney._model.saving.members import STACK, StackPlan
 
 GREEDY = "greedy"
-
-
-@dataclass(frozen=True, eq=False)
-class MemberPredictions:
-    """The training rows of the final estimator.
-
-    Attributes
-    ----------
-    names, methods : list of str
-        Members, and the method by which each predicts.
-    columns : list of ndarrays of shape (n_rows, width)
-        Out-of-fold predictions by member.
-    seen : ndarray of bool of shape (n_rows,)
-        Rows of positive weight that some fold holds out.
-    """
-
-    names: list[str]
-    methods: list[str]
-    columns: list[Floats]
-    seen: NDArray[np.bool_]
 
 
 @estimator
@@ -134,7 +123,9 @@ class BaseStacking(TransformerMixin, BaseCombination):
         else:
             strata = None if rows.codes is None else rows.codes[:, np.newaxis]
             weights = np.ones(n_rows) if rows.weight is None else rows.weight
-            folds = read_folds(5 if self.cv is None else self.cv, strata, rows.target, weights, groups, random)
+            order = order_by_values(rows.table, rows.target, rows.weight, count_threads(self.n_jobs, n_rows))
+            cv = 5 if self.cv is None else self.cv
+            folds = read_folds(cv, strata, rows.target, weights, groups, random, order)
             fits = [*([None] if self.refit else []), *folds]  # the largest first
             fitted = self._fit_members(members, methods, rows, fits, fit_params, random)
         predicted = fitted.out_of_fold
@@ -199,6 +190,14 @@ class BaseStacking(TransformerMixin, BaseCombination):
         if isinstance(self.final_estimator, str):
             return estimator_of_word(self.final_estimator, self._task)
         return self.final_estimator
+
+    def _sk_visual_block_(self) -> Any:
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        members, final = super()._sk_visual_block_(), self.final_estimator
+        final = self._final() if not isinstance(final, str) or final != GREEDY else final
+        last = _VisualBlock("parallel", [final], names=["final_estimator"], dash_wrapped=False)
+        return _VisualBlock("serial", (members, last), dash_wrapped=False)
 
     def _next_layer(self, folds: list[Fold], seen: NDArray[np.bool_], seed: int) -> Self:
         """Return the stack of the further layers."""
@@ -394,6 +393,21 @@ class BaseStacking(TransformerMixin, BaseCombination):
     def _member_weights(self) -> list[float] | list[None]:
         final = self.final_estimator_
         return final.weights_.tolist() if isinstance(final, GreedySelection) else super()._member_weights()
+
+    def _weighted_mean(self) -> WeightedMean:
+        final, name = self.final_estimator_, type(self).__name__
+        if not isinstance(final, GreedySelection):
+            raise ValueError(
+                f"The final estimator of this {name} is a {type(final).__name__}, not an average. Fit with "
+                "final_estimator='greedy'."
+            )
+        if not self.refit:
+            raise ValueError(f"The members of this {name} are models of folds. Fit with refit=True.")
+        weights = final.weights_.tolist()
+        used = [k for k, weight in enumerate(weights) if weight > 0]
+        by = final.temperatures_
+        temperatures = None if by is None else [by[k] for k in used]
+        return self._mean_of(weights, is_stack=True, temperatures=temperatures, calibration=final.calibration_)
 
     def _identity(self) -> bytes:
         methods, final = "|".join(self.stack_method_).encode(), self.final_estimator_

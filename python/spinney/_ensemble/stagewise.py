@@ -17,9 +17,10 @@ from spinney._boosting.learning_rows import LearningRows, split_validation
 from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
 from spinney._data.types import TableLike
+from spinney._estimator.metrics import check_scoring
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._estimator.target import SingleTarget, check_held_out, check_scoring, read_weights
+from spinney._estimator.target import SingleTarget, check_callbacks, check_held_out, read_weights
 
 # from a seed to the training rows and the validation rows
 Split = Callable[[int], tuple[LearningRows, LearningRows]]
@@ -127,7 +128,8 @@ class BaseStagewise(TableEstimator):
             The fitted estimator.
         """
         self._check_parameters()
-        check_scoring(self.scoring, getattr(self, "callbacks", None))
+        check_scoring(self.scoring, self._is_class_target)
+        check_callbacks(getattr(self, "callbacks", None))
         check_held_out(X_val, y_val, {"sample_weight_val": sample_weight_val}, groups, self.early_stopping, time)
         encoded = self._encode(X)
         n_rows, noun = encoded.table.n_rows, type(self).__name__

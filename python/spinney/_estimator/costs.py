@@ -36,6 +36,18 @@ def _code_of(label: object, code_of: Mapping[Any, int], parameter: str) -> int:
     return code_of[label]
 
 
+def weights_of_classes(weights: Mapping[Any, float], classes: NDArray[Any]) -> Floats:
+    """Return the weight of each class from a `class_weight` by label; classes that it does not name have weight 1.
+
+    Labels that y lacks are refused, unless all classes of y have a weight: a fold may lack a rare class.
+    """
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    if any(label not in weights for label in code_of):
+        for label in weights:
+            _code_of(label, code_of, "class_weight")
+    return np.array([weights.get(label, 1.0) for label in code_of], dtype=np.float64)
+
+
 def _by_label(rows: Mapping[Any, Any], classes: NDArray[Any], is_frame: bool) -> Floats:
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     if is_frame:
@@ -110,8 +122,8 @@ def _check_costs(cost: Floats, classes: list[Any]) -> None:
     free = ~cost.any(axis=1)
     if len(classes) > 1 and free.any():
         raise ValueError(
-            f"cost_matrix has a row of zeros: no mistake about class {classes[np.argmax(free)]!r} costs anything. "
-            "Give each class a mistake that costs something, or leave its rows out."
+            f"cost_matrix has a row of zeros: misclassified rows of class {classes[np.argmax(free)]!r} cost nothing. "
+            "Set a positive cost in each row, or leave the rows of this class out."
         )
 
 

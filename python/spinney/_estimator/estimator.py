@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +18,14 @@ import spinney._engine as _engine
 from spinney._data.csv_format import CsvFormat
 from spinney._data.display import nearest_name
 from spinney._estimator.docstrings import EstimatorDocstring
-from spinney._estimator.other_libraries import advise_argument, advise_parameter, advise_prediction, argument_called
+from spinney._estimator.other_libraries import (
+    advise_argument,
+    advise_attribute,
+    advise_parameter,
+    advise_prediction,
+    advise_value,
+    argument_called,
+)
 from spinney._estimator.parallel import Watch, is_unwatched
 from spinney._model.file.container import (
     Target,
@@ -37,6 +46,9 @@ from spinney._names import MODULE_OF, __version__, public
 
 MODEL_FILE = "_model_file"  # entry of a pickled estimator: its model as the bytes of a file
 _SEALED, _OUTSIDE = "_sealed", "_outside"  # entries of a pickled estimator
+
+# methods whose unknown arguments are explained
+PREDICTIONS = frozenset({"predict", "predict_proba", "predict_log_proba", "decision_function"})
 
 
 class Estimator(BaseEstimator):
@@ -65,8 +77,9 @@ class Estimator(BaseEstimator):
             cls.__doc__ = EstimatorDocstring(cls.__doc__)  # type: ignore[assignment]
         if "fit" in cls.__dict__:
             cls.fit = _named_arguments(cls.__dict__["fit"])
-        if "predict" in cls.__dict__:
-            setattr(cls, "predict", _advised(cls.__dict__["predict"]))  # noqa: B010
+        for name in PREDICTIONS & cls.__dict__.keys():
+            if callable(cls.__dict__[name]):  # not a method that only some models have
+                setattr(cls, name, _advised(cls.__dict__[name]))
         store_signature(cls)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
@@ -106,6 +119,12 @@ class Estimator(BaseEstimator):
                 raise ValueError(unknown_parameter(type(self), name, known, self._other_library_advice))
         return super().set_params(**params)  # type: ignore[no-any-return]
 
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            raise InvalidParameterError(_with_sorted_options(str(error))) from None
+
     def _check_parameters(self) -> None:
         self._validate_params()
         if self.n_jobs == 0:
@@ -139,7 +158,11 @@ class Estimator(BaseEstimator):
             except AttributeError as error:
                 if isinstance(error.__cause__, UnavailableError):
                     raise AttributeError(str(error.__cause__), name=name, obj=self) from None
-                raise
+                advice = advise_attribute(name, vars(self))
+                if advice is None:
+                    raise
+                text = f"{type(self).__name__} has no attribute '{name}'. {advice}"
+                raise AttributeError(text, name=name, obj=self) from None
 
     def _about(self) -> About:
         """Return a summary of the fitted model."""
@@ -257,6 +280,21 @@ def store_signature(cls: type) -> None:
     )
 
 
+def _with_sorted_options(error: str) -> str:
+    """Return scikit-learn's error for the value of a parameter with its options sorted, and the nearest of them."""
+    options: list[str] = []
+
+    def in_order(found: re.Match[str]) -> str:
+        options.extend(sorted(re.findall("'([^']*)'", found[0])))
+        return "{" + ", ".join(map(repr, options)) + "}"
+
+    text = re.sub(r"\{'[^{}]*'\}", in_order, error)
+    value = re.search(r"Got '(.*)' instead\.$", error)
+    if value is None:
+        return text
+    return f"{text} {advise_value(value[1], options) or nearest_name(value[1], options, '')}".rstrip()
+
+
 def check_parameter_names(cls: type, names: Iterable[str], elsewhere: Mapping[str, str]) -> None:
     """Refuse names that are not parameters of a class."""
     known: list[str] | None = None
@@ -312,7 +350,7 @@ def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _advised(predict: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `predict` with errors for other libraries' arguments that name our method."""
+    """Return a method of predictions with errors for other libraries' arguments that name our method."""
     known = inspect.signature(predict).parameters
     if any(argument.kind is argument.VAR_KEYWORD for argument in known.values()):
         return predict
@@ -323,8 +361,8 @@ def _advised(predict: Callable[..., Any]) -> Callable[..., Any]:
             if name not in known:
                 cls = type(self)
                 takes = " and ".join(["X", *(name for name in list(known)[2:])])
-                advice = advise_prediction(name, dir(cls)) or f"It takes {takes}."
-                raise TypeError(f"{cls.__name__}.predict has no argument '{name}'. {advice}")
+                advice = advise_prediction(name, known, dir(cls)) or f"It takes {takes}."
+                raise TypeError(f"{cls.__name__}.{predict.__name__} has no argument '{name}'. {advice}")
         return predict(self, *args, **kwargs)
 
     return checked

@@ -135,6 +135,7 @@ def read_folds(
     weight: NDArray[np.float64],
     groups: ColumnLike,
     random: np.random.RandomState,
+    order: Rows | None = None,
 ) -> list[Fold]:
     """Make the folds.
 
@@ -152,6 +153,8 @@ def read_folds(
         Rows of one group are held out together.
     random : RandomState
         Draws the folds.
+    order : ndarray of int or None
+        Order of the rows from which folds are drawn at random; None: that of the table.
 
     Returns
     -------
@@ -161,7 +164,7 @@ def read_folds(
     n_rows = len(weight)
     groups = None if groups is None else read_row_groups(groups, n_rows)
     if isinstance(cv, Integral) and not isinstance(cv, bool):
-        folds = _from_numbers(_assign_folds(int(cv), strata, weight, groups, random))
+        folds = _from_numbers(_assign_folds(int(cv), strata, weight, groups, random, order))
     elif hasattr(cv, "split"):
         y = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
         folds = _from_splits(cv.split(np.zeros((n_rows, 1)), y, groups), n_rows)
@@ -239,7 +242,9 @@ def check_fold_count(n_folds: int, rows: Rows, groups: NDArray[Any] | None) -> N
     if n_folds < 2:
         raise ValueError(f"cv={n_folds} is too small. Use at least 2 folds.")
     if n_units < n_folds:
-        raise ValueError(f"cv={n_folds} exceeds the number of {what} of positive weight: n_{what}={n_units}.")
+        raise ValueError(
+            f"cv={n_folds} exceeds the number of {what} of positive weight: n_{what}={n_units}. Pass fewer folds."
+        )
 
 
 def _assign_folds(
@@ -248,6 +253,7 @@ def _assign_folds(
     weight: NDArray[np.float64],
     groups: NDArray[Any] | None,
     random: np.random.RandomState,
+    order: Rows | None,
 ) -> NDArray[np.int64]:
     """Return the fold of each row: at random, stratified by class, groups together; -1: in no fold."""
     rows = np.flatnonzero(weight > 0)
@@ -257,10 +263,10 @@ def _assign_folds(
         for k, (_, held_out) in enumerate(GroupKFold(n_folds).split(rows, groups=groups[rows])):
             numbers[rows[held_out]] = k
         return numbers
-    order = random.permutation(rows)
+    drawn = random.permutation(rows if order is None else order[weight[order] > 0])
     if strata is not None:
-        order = order[np.lexsort(strata[order].T)]
-    numbers[order] = np.arange(len(order)) % n_folds
+        drawn = drawn[np.lexsort(strata[drawn].T)]
+    numbers[drawn] = np.arange(len(drawn)) % n_folds
     return numbers
 
 

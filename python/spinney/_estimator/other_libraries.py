@@ -7,8 +7,11 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+
+from spinney._data.display import nearest_name
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -26,24 +29,34 @@ class OtherNames:
         arguments.
     predictions : dict
         From the name of an argument of `predict` to the methods of spinney that take its place.
+    needless : frozenset
+        Arguments of `predict` without a counterpart.
     advice : dict
         From the name to a parameter that an estimator must have for the text to apply, and the text.
+    attributes : dict
+        From an attribute or method to a parameter that an estimator must have for the text to apply, and the text; the
+        text without a parameter applies to all.
     commands : dict
         From the name to the text, where that of a command is not that of a parameter.
     options, option_classes : dict
         From the parameter to the option of a command that has another name, and to the class of an option object.
-    drawing : dict
-        From the argument of scikit-learn's drawings of trees to the text.
+    evaluation : dict
+        From the argument of other evaluations to that of `study` and `compare`.
+    values : dict
+        From the value of a parameter of other libraries, such as a loss, to those of spinney.
     """
 
     parameters: dict[str, tuple[str, ...]]
     arguments: dict[str, tuple[str, ...]]
     predictions: dict[str, tuple[str, ...]]
+    needless: frozenset[str]
     advice: dict[str, tuple[str, str]]
+    attributes: dict[str, tuple[str, str]]
     commands: dict[str, str]
     options: dict[str, str]
     option_classes: dict[str, str]
-    drawing: dict[str, str]
+    evaluation: dict[str, tuple[str, ...]]
+    values: dict[str, tuple[str, ...]]
 
     @property
     def ours(self) -> set[str]:
@@ -57,6 +70,7 @@ def other_names() -> OtherNames:
     """Read the names from their file."""
     tables: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
+    needless = tables["predictions"].pop("none")
     predictions = {name: tuple(ours.split()) for ours, names in tables["predictions"].items() for name in names.split()}
 
     def by_name(table: dict[str, str]) -> dict[str, tuple[str, ...]]:
@@ -71,11 +85,14 @@ def other_names() -> OtherNames:
         by_name(tables["parameters"]),
         by_name(tables["arguments"]),
         predictions,
+        frozenset(needless.split()),
         {name: (needed, text) for name, needed, text in texts("advice")},
+        {name: (needed, text) for name, needed, text in texts("attributes")},
         {name: text for name, _, text in texts("commands")},
         tables["options"],
         tables["option_classes"],
-        tables["drawing"],
+        by_name(tables["evaluation"]),
+        by_name(tables["values"]),
     )
 
 
@@ -105,22 +122,42 @@ def advise_argument(name: str, arguments: Collection[str], parameters: Collectio
 
 
 def explain_unknown_arguments(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Make a function explain arguments of scikit-learn's function of the same name that it does not have."""
+    """Make `study` or `compare` name the argument that an unknown one stands for, or resembles."""
+    known = signature(function).parameters
 
     @wraps(function)
     def explaining(*args: Given.args, **kwargs: Given.kwargs) -> Result:
         for name in kwargs:
-            if name in other_names().drawing:
-                raise TypeError(f"{function.__name__} has no argument {name!r}. {other_names().drawing[name]}")
+            if name not in known:
+                ours = _first_known(other_names().evaluation.get(name, ()), known)
+                advice = nearest_name(name, known, f"It takes {', '.join(known)}.")
+                advice = advice if ours is None else f"In spinney it is called '{ours}'."
+                raise TypeError(f"{function.__name__} has no argument {name!r}. {advice}")
         return function(*args, **kwargs)
 
     return explaining
 
 
-def advise_prediction(name: str, methods: Collection[str]) -> str | None:
-    """Return a sentence on the method for another library's argument of `predict`; None if there is none."""
+def advise_prediction(name: str, known: Collection[str], methods: Collection[str]) -> str | None:
+    """Return a sentence on what takes the place of another library's argument of `predict`; None if it is unknown."""
+    if name in other_names().needless:
+        return "It has no counterpart. Leave it out."
+    if "offset" in known and other_names().arguments.get(name) == ("offset",):
+        return "In spinney it is called 'offset'."
     ours = next((method for method in other_names().predictions.get(name, ()) if method in methods), None)
     return None if ours is None else f"Use the method {ours}."
+
+
+def advise_value(value: str, options: Collection[str]) -> str | None:
+    """Return a sentence on what another library's value of a parameter is called in spinney; None if it is unknown."""
+    ours = _first_known(other_names().values.get(value, ()), options)
+    return None if ours is None else f"In spinney it is called {ours!r}."
+
+
+def advise_attribute(name: str, parameters: Collection[str]) -> str | None:
+    """Return a sentence on what takes the place of another library's attribute or method; None if it is unknown."""
+    needed, text = other_names().attributes.get(name, ("", None))
+    return text if not needed or needed in parameters else None
 
 
 def _first_known(names: Iterable[str], known: Collection[str]) -> str | None:

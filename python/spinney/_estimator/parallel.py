@@ -71,12 +71,12 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
     numbers = iter(range(n_tasks))
     try:
         for k in islice(numbers, 2 * n_threads):
-            waiting.append(pool.submit(contextvars.copy_context().run, task, k))
+            waiting.append(_submit(pool, task, k))
         while waiting:
             result = waiting[0].result()
             waiting.popleft()
             for k in islice(numbers, 1):
-                waiting.append(pool.submit(contextvars.copy_context().run, task, k))
+                waiting.append(_submit(pool, task, k))
             yield result
     except (KeyboardInterrupt, GeneratorExit):
         stop.request()
@@ -87,6 +87,19 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
         pool.shutdown(wait=True, cancel_futures=True)
         raise
     pool.shutdown()
+
+
+def _submit(pool: ThreadPoolExecutor, task: Callable[[int], Result], k: int) -> Future[Result]:
+    """Queue a task in a copy of the context; MemoryError if the system starts no more threads."""
+    try:
+        return pool.submit(contextvars.copy_context().run, task, k)
+    except RuntimeError as error:
+        if "thread" not in str(error):
+            raise
+        raise MemoryError(
+            "The system started no more threads: its memory, or its limit of memory or threads, is used up. Use fewer "
+            "threads (n_jobs=1), or raise the limit (ulimit -v, ulimit -u)."
+        ) from error
 
 
 _LOCAL = ("sequential", "threading", "loky", "multiprocessing")  # backends of joblib on one machine
@@ -154,7 +167,10 @@ class Watch:
     def __enter__(self) -> Self:
         self._token = _watch.set(self)
         if self._thread is not None:
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # the system starts no more threads: there is no progress
+                self._thread = None
         return self
 
     def __exit__(self, *_: object) -> None:

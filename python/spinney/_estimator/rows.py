@@ -87,15 +87,8 @@ class RowFingerprint:
     @classmethod
     def of_any(cls, table: PickTable, target: NDArray[Any], n_jobs: int) -> RowFingerprint | None:
         """Return the fingerprint of any table; None if it has values that spinney cannot read."""
-        try:
-            rows = read_table(table.native)
-            with warnings.catch_warnings(action="ignore"):  # warnings about the values are left to the members
-                columns = Schema.learn(rows).encode_inputs(rows)
-        except (TypeError, ValueError):
-            return None
-        if target.dtype.kind not in "biuf":
-            target = np.unique(target.astype(str), return_inverse=True)[1].reshape(target.shape)
-        return cls.of(columns.fingerprints(n_jobs), target)
+        rows = _row_hashes(table, n_jobs)
+        return None if rows is None else cls.of(rows, _as_numbers(target))
 
     def check_table(self, columns: _engine.Table, n_jobs: int) -> None:
         """Refuse a table of other rows."""
@@ -106,6 +99,36 @@ class RowFingerprint:
         """Refuse another target."""
         if _target_fingerprint(target) != self.target:
             refuse_other_rows("y", "forest")
+
+
+def _row_hashes(table: PickTable, n_jobs: int) -> NDArray[np.uint64] | None:
+    """Return a hash of each row of any table; None if it has values that spinney cannot read."""
+    try:
+        rows = read_table(table.native)
+        with warnings.catch_warnings(action="ignore"):  # warnings about the values are left to the members
+            return Schema.learn(rows).encode_inputs(rows).fingerprints(n_jobs)
+    except (TypeError, ValueError):
+        return None
+
+
+def _as_numbers(target: NDArray[Any]) -> NDArray[Any]:
+    if target.dtype.kind in "biuf":
+        return target
+    return np.unique(target.astype(str), return_inverse=True)[1].reshape(target.shape)
+
+
+def order_by_values(
+    table: PickTable, target: NDArray[Any], weight: Floats | None, n_jobs: int
+) -> NDArray[np.intp] | None:
+    """Return an order of the rows that depends only on what they hold; None if spinney cannot read the table.
+
+    Samples and folds that are drawn from rows in this order do not depend on the order of the rows in the table.
+    """
+    keys = _row_hashes(table, n_jobs)
+    if keys is None:
+        return None
+    columns = [_as_numbers(target).reshape(len(keys), -1), *([] if weight is None else [weight[:, np.newaxis]])]
+    return np.argsort(keys + value_keys(np.hstack(columns), table.n_columns), kind="stable")
 
 
 def refuse_other_rows(what: str, owner: str) -> NoReturn:

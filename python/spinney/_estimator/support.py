@@ -47,6 +47,10 @@ class ColumnRanges:
         low, high, has_missing = columns.ranges(weight, n_jobs)
         return cls(low, high, has_missing.astype(bool))
 
+    def first(self, n: int) -> ColumnRanges:
+        """Return the ranges of the first columns."""
+        return ColumnRanges(self.low[:n], self.high[:n], self.has_missing[:n])
+
     def reasons(self, columns: _engine.Table) -> NDArray[np.uint8]:
         """Return why each value lies outside, as positions in `REASONS`; new categories have the code n."""
         reasons = np.zeros((columns.n_rows, columns.n_columns), dtype=np.uint8)

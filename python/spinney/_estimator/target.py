@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -155,7 +154,7 @@ def encode_labels(y: ColumnLike, classes: list[NDArray[Any]], n_rows: int, name:
 
 def _codes_of(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     """Return the positions of labels among sorted ones; -1 for unknown labels."""
-    if all(array.dtype.kind in "biuf" for array in (column, labels)):
+    if all(array.dtype.kind in "biuf" for array in (column, labels)) and (labels[:-1] < labels[1:]).all():
         at = np.minimum(np.searchsorted(labels, column), len(labels) - 1)
         return np.where(labels[at] == column, at, -1)
     code_of = {label: code for code, label in enumerate(labels.tolist())}
@@ -381,10 +380,8 @@ def check_held_out(
             )
 
 
-def check_scoring(scoring: Any, callbacks: Any = None) -> None:
-    """Refuse unknown metrics and callbacks that are not callable, before the fit begins."""
-    if isinstance(scoring, str):
-        get_scorer(scoring)
+def check_callbacks(callbacks: Any) -> None:
+    """Refuse callbacks that are not callable, before the fit begins."""
     for callback in [] if callbacks is None or callable(callbacks) else callbacks:
         if not callable(callback):
             raise TypeError(f"callbacks must be functions that take a dict. Got {callback!r}.")

@@ -8,7 +8,7 @@ the predictions over the repeats for squared loss, and the most frequent class f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -104,6 +104,8 @@ class BiasVariance(ShownAsTable):
         Training samples.
     n_rows : int
         Test rows.
+    varied : tuple of (str, list) or None
+        With `vary`: the parameter and its values.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class BiasVariance(ShownAsTable):
     loss: str
     n_repeats: int
     n_rows: int
+    varied: tuple[str, list[Any]] | None = None
 
     def __getitem__(self, name: str) -> Decomposition:
         return self.parts[name]
@@ -151,7 +154,7 @@ class BiasVariance(ShownAsTable):
         return frame_of(columns, backend)
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
-        """Draw one bar per learner, stacked from noise, bias and variance.
+        """Draw one bar per learner, stacked from noise, bias and variance; with `vary`, their curves.
 
         Parameters
         ----------
@@ -164,8 +167,9 @@ class BiasVariance(ShownAsTable):
             The axes drawn on.
         """
         from spinney.inspect.draw.curves import draw_parts
+        from spinney.inspect.draw.errors import draw_trade_off
 
-        return draw_parts(self, ax)
+        return draw_parts(self, ax) if self.varied is None else draw_trade_off(self, ax)
 
     def __repr__(self) -> str:
         return f"<BiasVariance: {plural(len(self), 'learner')}, {plural(self.n_repeats, 'training sample')}>"
@@ -202,6 +206,7 @@ def bias_variance(
     X: TableLike = None,
     y: ColumnLike = None,
     *,
+    vary: Mapping[str, Iterable[Any]] | None = None,
     groups: ColumnLike = None,
     time: ColumnLike = None,
     generator: samples.Generator | None = None,
@@ -235,6 +240,9 @@ def bias_variance(
         Learners to evaluate.
     X, y : table and array-like, optional
         Rows to draw bootstrap samples from.
+    vary : dict from the name of a parameter to its values, optional
+        Evaluate one estimator with each value, such as ``{"max_depth": [1, 2, 4, 8]}``; `plot` then draws bias and
+        variance as curves.
     groups : array-like of shape (n_samples,), optional
         Rows with the same label are drawn, or left out, together, also in validation sets of spinney's learners. Copies
         of a row always stay together there.
@@ -284,7 +292,8 @@ def bias_variance(
     stump      0.1922  0.0930  0.0618    0.0374
     deep tree  0.1888  0.0930  0.0000    0.0958
     """
-    learners = samples.read_estimators(estimator)
+    varied = None if vary is None else _read_vary(vary)
+    learners = samples.read_estimators(estimator if varied is None else _variants(estimator, varied))
     loss = _read_loss(loss, learners)
     for name, number in (("n_train", n_train), ("n_test", n_test), ("n_repeats", n_repeats)):
         least = 2 if name == "n_repeats" else 1
@@ -318,7 +327,22 @@ def bias_variance(
         for name, (whole, by_member) in predicted.items():
             found[name].add(rows, whole, by_member)
     parts = {name: one.decomposed() for name, one in found.items()}
-    return BiasVariance(parts, loss, n_repeats, int(next(iter(found.values())).is_evaluated.sum()))
+    return BiasVariance(parts, loss, n_repeats, int(next(iter(found.values())).is_evaluated.sum()), varied)
+
+
+def _read_vary(vary: Mapping[str, Iterable[Any]]) -> tuple[str, list[Any]]:
+    if len(vary) != 1:
+        raise ValueError(f"vary needs one parameter with its values, not {len(vary)}.")
+    ((name, tried),) = vary.items()
+    return name, list(tried)
+
+
+def _variants(estimator: samples.Learners, varied: tuple[str, list[Any]]) -> dict[str, Any]:
+    """Return clones of an estimator with each value of a parameter."""
+    if isinstance(estimator, Mapping):
+        raise ValueError("vary needs one estimator, not a dict of them.")
+    name, values = varied
+    return {f"{name}={one_line(value)}": clone(estimator).set_params(**{name: value}) for value in values}
 
 
 def _read_loss(loss: str | None, learners: Mapping[str, EstimatorLike]) -> str:

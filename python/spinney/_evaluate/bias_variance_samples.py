@@ -193,19 +193,24 @@ def member_predictions(fitted: Learner, X: TableLike, classes: Array | None) -> 
     None if there are no members, or if their mean is not the prediction of the ensemble (as in boosting).
     """
     members = getattr(fitted, "estimators_", None)
-    if not isinstance(members, list) or len(members) < 2 or not all(hasattr(m, "predict") for m in members):
+    if not isinstance(members, Sequence) or len(members) < 2:
+        return None
+    members = list(members)
+    if not all(hasattr(member, "predict") for member in members):
         return None
     columns = getattr(fitted, "estimators_features_", [None] * len(members))
     table = pick_table(X)
-    each = [
-        _predictions_of_member(fitted, m, table.take(columns=c), classes) for m, c in zip(members, columns, strict=True)
-    ]
-    if any(one is None for one in each):
-        return None
-    by_member = np.array(each)
+
+    def each(rows: NDArray[np.intp] | None) -> Floats | None:
+        found = [
+            _predictions_of_member(fitted, member, table.take(rows, columns=own), classes)
+            for member, own in zip(members, columns, strict=True)
+        ]
+        return None if any(one is None for one in found) else np.array(found)
+
     few = np.arange(min(_ROWS_COMPARED, table.n_rows))
-    whole = predictions(fitted, table.take(few), classes, "squared")
-    return by_member if np.allclose(by_member[:, few].mean(axis=0), whole) else None
+    some, whole = each(few), predictions(fitted, table.take(few), classes, "squared")
+    return each(None) if some is not None and np.allclose(some.mean(axis=0), whole) else None
 
 
 def _predictions_of_member(ensemble: Learner, member: Learner, X: TableLike, classes: Array | None) -> Floats | None:

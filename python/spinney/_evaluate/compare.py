@@ -18,6 +18,7 @@ from spinney._data.select import pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import ThreadPlan, are_foreign, seeded, takes_weights
 from spinney._estimator.held_out import CrossValidation, Fold
+from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney._evaluate.folds import LARGEST_SEED, read_cv
 from spinney._evaluate.problem import (
     BASELINE,
@@ -30,7 +31,8 @@ from spinney._evaluate.problem import (
     read_target,
     task_of_models,
 )
-from spinney._evaluate.runner import Budget, EvaluationProgress, ProgressCall, Run, Runner, with_threads
+from spinney._evaluate.progress import EvaluationProgress
+from spinney._evaluate.runner import Budget, ProgressCall, Run, Runner, with_threads
 from spinney._evaluate.scoring import Scorers, Scoring, is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import Difference, corrected_error, p_text, paired_differences, with_error
 from spinney.inspect.draw.curves import draw_comparison, draw_curves
@@ -42,6 +44,7 @@ _WITHOUT_PROBABILITIES = ["accuracy", "neg_log_loss"]  # metrics if some model h
 _FRACTIONS = (0.1, 0.25, 0.5, 0.75)  # of the training rows, for learning curves
 
 
+@explain_unknown_arguments
 def compare(
     models: Models,
     X: TableLike,
@@ -150,7 +153,7 @@ def compare(
     known = (task_of_models(named) if task == "auto" else None) or read_target(y, task).task
     estimators = estimators_of(named, known, baseline)
     if reference is not None and reference not in estimators:
-        raise ValueError(f"reference={reference!r} is not among the models: {', '.join(estimators)}.")
+        raise ValueError(f"reference={reference!r} is not among the models: {', '.join(estimators)}. Name one of them.")
     problem = read_problem(table, y, known, sample_weight, groups, time)
     if (
         scoring is None

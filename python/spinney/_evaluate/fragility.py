@@ -256,9 +256,9 @@ def _for_bootstraps(estimator: BaseTree, sample: _Sample) -> Any:
     the minimum can be set as a weight; half a row less, so that rounding does not reject a leaf that has the minimum.
     """
     n_rows, n_drawn = len(sample.weight), len(sample.drawn)
-    least_leaf, least_split = (
-        count_rows(number, n_rows) for number in (estimator.min_samples_leaf, estimator.min_samples_split)
-    )
+    chosen: int = getattr(estimator, "min_samples_leaf_", 1)
+    leaf = chosen if isinstance(estimator.min_samples_leaf, str) else estimator.min_samples_leaf
+    least_leaf, least_split = (count_rows(number, n_rows) for number in (leaf, estimator.min_samples_split))
     parameters: dict[str, float] = {"min_samples_split": max(2, round(_DISTINCT * least_split))}
     reweighted = (getattr(estimator, name, None) for name in ("class_weight", "cost_matrix", "priors"))
     if np.ptp(sample.weight[sample.drawn]) > 0 or any(value is not None for value in reweighted):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,9 @@ from scipy.optimize import brentq
 
 from spinney._data.arguments import argument_numbers
 from spinney._data.types import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +25,8 @@ class JamesStein:
     ----------
     estimates : ndarray of shape (n,)
         ``target + factor * (y - target)``.
+    y : ndarray of shape (n,)
+        Estimates before the shrinkage.
     factor : float or ndarray of shape (n,)
         Fraction of each distance to the target that is retained: one number for equal variances, else one per estimate.
     target : float or ndarray of shape (n,)
@@ -39,10 +45,37 @@ class JamesStein:
     factor: float | Floats
     target: float | Floats
     spread: float
+    y: Floats
+
+    def plot(self, *, truth: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+        """Plot the estimates before and after the shrinkage, a line for each.
+
+        Parameters
+        ----------
+        truth : array-like of shape (n,), optional
+            The true means, or later observations, drawn below.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes.
+        """
+        from spinney.inspect.draw.teaching import draw_shrinkage
+
+        return draw_shrinkage(self, None if truth is None else _read_numbers(truth, "truth"), ax)
 
 
 def james_stein(
-    y: ArrayLike, variance: ArrayLike, *, target: ArrayLike = "mean", n_fitted: int = 0, positive_part: bool = False
+    y: ArrayLike,
+    variance: ArrayLike | None = None,
+    *,
+    family: Literal["binomial", "poisson"] | None = None,
+    n: ArrayLike | None = None,
+    target: ArrayLike = "mean",
+    n_fitted: int = 0,
+    positive_part: bool = False,
 ) -> JamesStein:
     r"""Shrink estimates of several unknown means towards a target; their total squared error falls.
 
@@ -68,8 +101,13 @@ def james_stein(
     ----------
     y : array-like of shape (n,)
         Estimates; at least 4 towards the mean and 3 towards a fixed target.
-    variance : float or array-like of shape (n,)
-        Their variances: one for all, or one each.
+    variance : float or array-like of shape (n,), optional
+        Their variances: one for all, or one each. None with a family.
+    family : {"binomial", "poisson"}, optional
+        Compute the variances: `y` are fractions of successes in n trials, or events per unit of an exposure n, and
+        m their mean weighted by n; the variances are m (1 - m) / n, or m / n.
+    n : float or array-like of shape (n,), optional
+        With a family: trials, or exposure, of each estimate.
     target : "mean", float or array-like of shape (n,), default="mean"
         What to shrink towards: the mean of `y` (weighted by precision if variances differ), a number, or one number
         per estimate such as the predictions of a regression.
@@ -82,7 +120,7 @@ def james_stein(
     Returns
     -------
     JamesStein
-        `estimates`, `factor`, `target` and `spread`.
+        `estimates`, `factor`, `target` and `spread`; `plot()` draws it.
 
     References
     ----------
@@ -103,6 +141,11 @@ def james_stein(
     array([0.14, 1.07, 2.  , 4.79])
     """
     values = _read_numbers(y, "y")
+    if (variance is None) == (family is None):
+        raise ValueError("Pass either the variance of the estimates, or a family with n.")
+    if family is not None:
+        variance = _family_variance(values, family, n)
+    assert variance is not None
     given = _read_target(target, len(values))
     n_coefficients = 1 if given is None else _read_count(n_fitted)
     n_free = len(values) - n_coefficients
@@ -127,7 +170,23 @@ def james_stein(
         factor=float(factor[0]) if _all_equal(noise) else factor,
         target=centre if isinstance(given, np.ndarray) else float(centre[0]),
         spread=spread,
+        y=values,
     )
+
+
+def _family_variance(values: Floats, family: str, n: ArrayLike | None) -> Floats:
+    """Return the variances of fractions of successes, or of rates of events, about their common mean."""
+    if family not in ("binomial", "poisson"):
+        raise ValueError(f"family must be 'binomial' or 'poisson', not {family!r}.")
+    if n is None:
+        raise ValueError(f"family={family!r} needs n, the {'trials' if family == 'binomial' else 'exposure'} of each.")
+    size = _read_variance(n, len(values), "n")
+    mean = float(np.average(values, weights=size))
+    top = 1.0 if family == "binomial" else np.inf
+    if not ((values >= 0) & (values <= top)).all() or not 0 < mean < top:
+        kind = "fractions from 0 to 1" if family == "binomial" else "rates from 0 up"
+        raise ValueError(f"family={family!r} needs {kind} that are not all equal to a bound.")
+    return np.asarray((mean * (1 - mean) if family == "binomial" else mean) / size)
 
 
 # ---- the estimate ------------------------------------------------------------------------------------------------
@@ -195,13 +254,11 @@ def _read_count(n_fitted: int) -> int:
     return int(n_fitted)
 
 
-def _read_variance(variance: ArrayLike, n: int) -> Floats:
-    array = np.full(n, float(np.asarray(variance))) if np.ndim(variance) == 0 else _read_numbers(variance, "variance")
+def _read_variance(variance: ArrayLike, n: int, name: str = "variance") -> Floats:
+    array = np.full(n, float(np.asarray(variance))) if np.ndim(variance) == 0 else _read_numbers(variance, name)
     if len(array) != n:
-        raise ValueError(
-            f"variance has {len(array)} numbers and y has {n}: give one for each estimate, or one for all."
-        )
+        raise ValueError(f"{name} has {len(array)} numbers and y has {n}: give one for each estimate, or one for all.")
     if not (np.isfinite(array) & (array > 0)).all():
         where = int(np.flatnonzero(~(np.isfinite(array) & (array > 0)))[0])
-        raise ValueError(f"variance must be positive and finite; entry {where} is {array[where]}.")
+        raise ValueError(f"{name} must be positive and finite; entry {where} is {array[where]}.")
     return array

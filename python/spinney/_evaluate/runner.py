@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from spinney._boosting.settings import callbacks_of
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import MemberRows, ThreadPlan, gets_codes, unset_threads
 from spinney._estimator.held_out import Fold
-from spinney._estimator.parallel import SILENT_SECONDS, Progress, Watch, is_interactive
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.scoring import Scorers, describe_error
 from spinney._model.predictions import member_predictions
@@ -49,6 +48,12 @@ class Run:
         By metric; NaN if undefined.
     errors : dict of str to str
         Error messages by metric, or by "fit".
+    model : estimator or None
+        The fitted model.
+    rounds_done : float
+        Fraction of the rounds of boosting that were done; below 1 if a time limit has ended it.
+    cut_seconds : float
+        Expected time of the other rounds.
     """
 
     fit_seconds: float
@@ -56,20 +61,32 @@ class Run:
     predictions: Floats = field(default_factory=lambda: _NO_PREDICTIONS)
     scores: dict[str, float] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    model: Any = None
+    rounds_done: float = 1.0
+    cut_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Time of fit and prediction."""
         return self.fit_seconds + self.predict_seconds
 
+    @property
+    def full_seconds(self) -> float:
+        """Expected time of fit and prediction without a time limit."""
+        return self.seconds + self.cut_seconds
+
 
 @dataclass(eq=False)
 class Trial:
-    """The runs of one model, by repeat and fold; `failure` is the reason why there are none."""
+    """The runs of one model, by repeat and fold.
+
+    `failure` is the reason why there are none; `model` is fitted to the training rows of one fold.
+    """
 
     candidate: Candidate
     runs: list[list[Run]] = field(default_factory=list)
     failure: str = ""
+    model: Any = None
 
     @property
     def name(self) -> str:
@@ -90,6 +107,12 @@ class Trial:
     def fold_seconds(self) -> float:
         """Mean time of a fold."""
         return self.mean_seconds("fit_seconds") + self.mean_seconds("predict_seconds")
+
+    @property
+    def rounds_done(self) -> float:
+        """Mean fraction of the rounds of boosting that time limits have left; 1: all."""
+        done = [run.rounds_done for runs in self.runs for run in runs]
+        return float(np.mean(done)) if done else 1.0
 
     def predictions(self, repeat: int) -> list[Floats]:
         """Return the predictions of the folds of a repeat."""
@@ -115,22 +138,17 @@ class Runner:
         one = self.problem
         self._rows = MemberRows(one.table, one.y, one.codes, one.weight, one.groups, one.time)
 
-    def fit(self, candidate: Candidate, rows: Rows | None) -> Any:
-        """Fit a clone of a model to some rows, or a sample of them; None: to all."""
+    def fit(self, candidate: Candidate, rows: Rows | None, limit: RoundLimit | None = None) -> Any:
+        """Fit a clone of a model to some rows, or a sample of them; None: to all. Boosting ends at the limit."""
         most = candidate.max_rows
         if most is not None and most < (self.problem.n_rows if rows is None else len(rows)):
             rows = self._sampled(np.arange(self.problem.n_rows) if rows is None else rows, most)
-        return self._fit(clone(candidate.estimator), candidate.name, rows)
-
-    def fit_until(self, candidate: Candidate, budget: Budget) -> Any:
-        """Fit a clone of a model to all rows; boosting ends with the time limit, with the rounds done by then."""
         model: Any = clone(candidate.estimator)
-        if "callbacks" not in model.get_params(deep=False):
-            return self.fit(candidate, None)
+        if limit is None or not has_rounds(model):
+            return self._fit(model, candidate.name, rows)
         own = model.callbacks
-        limit = [] if own is None else [own] if callable(own) else list(own)
-        model.set_params(callbacks=[*limit, lambda _: budget.is_over()])
-        return self.fit(replace(candidate, estimator=model), None).set_params(callbacks=own)
+        model.set_params(callbacks=[*callbacks_of(own), limit])
+        return self._fit(model, candidate.name, rows).set_params(callbacks=own)
 
     def _sampled(self, rows: Rows, n_rows: int) -> Rows:
         """Return a random sample of rows, with all classes."""
@@ -140,7 +158,7 @@ class Runner:
             chosen = np.union1d(chosen, np.unique(self.problem.codes[rows], return_index=True)[1])
         return np.asarray(rows[np.sort(chosen)])
 
-    def _fit(self, model: EstimatorLike, name: str, rows: Rows | None) -> Any:
+    def _fit(self, model: Any, name: str, rows: Rows | None) -> Any:
         return self._rows.fit(model, name, rows, self._by_code(model), dict(self.fit_params))
 
     def _by_code(self, model: EstimatorLike) -> bool:
@@ -152,13 +170,14 @@ class Runner:
         method = "predict" if classes is None or not hasattr(model, "predict_proba") else "predict_proba"
         return member_predictions(model, X, method, classes, self._by_code(model))
 
-    def run(self, candidate: Candidate, fold: Fold) -> Run:
-        """Fit a model to the training rows of a fold and predict the held-out rows."""
-        start = clock.perf_counter()
-        model = self.fit(candidate, fold.train)
+    def run(self, candidate: Candidate, fold: Fold, limit: Budget | None = None) -> Run:
+        """Fit a model to the training rows of a fold and predict the held-out rows; boosting ends at the limit."""
+        start, rounds = clock.perf_counter(), RoundLimit(Budget(None) if limit is None else limit)
+        model = self.fit(candidate, fold.train, rounds)
         fitted = clock.perf_counter()
         predictions = self.predict(model, self.problem.table.take(fold.held_out))
-        return Run(fitted - start, clock.perf_counter() - fitted, predictions)
+        seconds = fitted - start, clock.perf_counter() - fitted
+        return Run(*seconds, predictions, model=model, rounds_done=rounds.done, cut_seconds=rounds.cut_seconds)
 
     def run_labels(self, candidate: Candidate, fold: Fold) -> Array:
         """Fit a model to the training rows of a fold; return labels or numbers of the held-out rows."""
@@ -197,51 +216,6 @@ def with_threads(template: EstimatorLike, n_jobs: int | None, threads: ThreadPla
     return model.set_params(**dict.fromkeys(names, n_jobs)) if names else model
 
 
-class EvaluationProgress(Progress):
-    """Reports the progress of an evaluation: to a function of the caller, or on standard error.
-
-    Parameters
-    ----------
-    progress : bool, callable or None
-        Argument of the caller. None: in a terminal or notebook, after two seconds.
-    n_fits : int
-        Planned number of fits.
-    budget : Budget
-    """
-
-    def __init__(self, progress: bool | ProgressCall | None, n_fits: int, budget: Budget) -> None:
-        self._call = progress if callable(progress) else None
-        shows = is_interactive() if progress is None else bool(progress) and self._call is None
-        super().__init__("fits", n_fits, True, 0, int(shows), delay=SILENT_SECONDS if progress is None else 0.0)
-        self._n_fits, self._n_done, self._left, self.budget = n_fits, 0, math.inf, budget
-        self._quiet = Watch()  # the fits show nothing
-
-    def __enter__(self) -> Self:
-        self._quiet.__enter__()
-        return super().__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._quiet.__exit__()
-        super().__exit__(kind, error, trace)
-
-    def step(self, what: str, left: float | None = None) -> None:
-        """Report that a fit is finished or started, and the expected seconds left; None: by the pace so far."""
-        self._n_done = min(self._n_done + 1, self._n_fits)
-        self.report(self._n_done)
-        if self._call is not None:
-            if left is None:
-                left = self.budget.elapsed / self._n_done * (self._n_fits - self._n_done)
-            self._left = max(0.0, min(self.budget.left, left, 1.1 * self._left))
-            self._call(self._n_done, self._n_fits, what, self._left)
-
-    def done(self) -> None:
-        """Report the end."""
-        self._n_done = self._n_fits - 1
-        self.step("done")
-
-
 class Budget:
     """The time limit of an evaluation.
 
@@ -274,9 +248,78 @@ class Budget:
         """Return whether no time is left."""
         return self.left < 0
 
+    def first(self, seconds: float) -> Budget:
+        """Return the budget of the next seconds."""
+        return Budget(self.elapsed + max(0.0, seconds), self._start)
+
     def __reduce__(self) -> tuple[Callable[[float, float], Budget], tuple[float, float]]:
         return _budget_of, (self.seconds, clock.time() - self.elapsed)
 
 
 def _budget_of(seconds: float, began: float) -> Budget:
     return Budget(seconds, clock.monotonic() - (clock.time() - began))
+
+
+class RoundLimit:
+    """A callback that ends boosting when a budget is over, and counts the rounds; clones of an estimator share it.
+
+    Parameters
+    ----------
+    budget : Budget
+    least : float, default=0.0
+        Fraction of the rounds that must be possible: after a tenth of the budget, a fit that is slower is ended.
+
+    Attributes
+    ----------
+    n_rounds : int
+        Rounds done.
+    is_reached : bool
+        Whether it has ended the fit.
+    is_too_slow : bool
+        Whether it has ended the fit early.
+    """
+
+    def __init__(self, budget: Budget, least: float = 0.0) -> None:
+        self._budget, self._least = budget, least
+        self.n_rounds, self.n_planned, self.is_reached, self.is_too_slow = 0, 1, False, False
+        self._start = self._latest = budget.elapsed
+        self._left = budget.left
+        self._first: tuple[int, float] | None = None  # a round, and when it was done
+
+    def __call__(self, state: Mapping[str, Any]) -> bool:
+        """Return whether to end after this round."""
+        self.n_rounds, self.n_planned = state["round"], state["n_estimators"]
+        self._latest = self._budget.elapsed
+        self._first = self._first or (self.n_rounds, self._latest)
+        is_early = 0.1 * self._left < self._latest - self._start < 0.2 * self._left
+        if self._least and is_early and self._least * self._other_seconds > self._budget.left:
+            self.is_too_slow = True
+        self.is_reached = (self.is_too_slow or self._budget.is_over()) and self.n_rounds < self.n_planned
+        return self.is_reached
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RoundLimit:
+        return self
+
+    @property
+    def done(self) -> float:
+        """Fraction of the rounds that are done; 1 if the limit was not reached."""
+        return self.n_rounds / self.n_planned if self.is_reached else 1.0
+
+    @property
+    def cut_seconds(self) -> float:
+        """Expected time of the rounds that were not done."""
+        return self._other_seconds if self.is_reached else 0.0
+
+    @property
+    def _other_seconds(self) -> float:
+        """Expected time of the other rounds, by the pace after the first one, which counts the preparation."""
+        if self._first is None:
+            return 0.0
+        first, began = self._first
+        pace = (self._latest - began) / (self.n_rounds - first) if self.n_rounds > first else began - self._start
+        return pace * (self.n_planned - self.n_rounds)
+
+
+def has_rounds(model: EstimatorLike | None) -> bool:
+    """Return whether a model is fitted in rounds that a callback may end."""
+    return model is not None and "callbacks" in model.get_params(deep=False)

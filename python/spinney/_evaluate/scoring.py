@@ -7,35 +7,29 @@ import time as clock
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import wraps
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, stdtrit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import (
-    average_precision_score,
-    f1_score,
     get_scorer,
     get_scorer_names,
     log_loss,
-    make_scorer,
     mean_pinball_loss,
-    precision_score,
-    recall_score,
     roc_auc_score,
 )
 from sklearn.utils import Tags
 
 from spinney._data.display import nearest_name
 from spinney._data.types import Floats, TableLike
+from spinney._estimator.metrics import ClassMetric, Scorer, check_predicts, check_suits, metric_key, scorer_of
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
+from spinney._evaluate.row_scores import KNOWN, RowScores
 from spinney._model.predictions import METHODS
 
-Scorer = Callable[..., float]  # called with an estimator, a table and its target
 Scoring = str | Scorer | Sequence[str | Scorer] | Mapping[str, str | Scorer] | None  # argument of callers
 _MOST_CHECKED = 1000  # rows to check whether a metric suits a target
 _MOST_BLOCKS = 20  # of the jackknife
@@ -53,24 +47,6 @@ DEFAULT_METRICS = {
     "multiclass": ["neg_log_loss", "accuracy"],
     "regression": ["neg_root_mean_squared_error", "r2"],
 }
-_SHORT_NAMES = {
-    "auc": "roc_auc",
-    "ap": "average_precision",
-    "pr_auc": "average_precision",
-    "brier": "neg_brier_score",
-    "brier_score_loss": "neg_brier_score",
-    "logloss": "neg_log_loss",
-    "mcc": "matthews_corrcoef",
-    "rmse": "neg_root_mean_squared_error",
-    "mse": "neg_mean_squared_error",
-    "mae": "neg_mean_absolute_error",
-    "mape": "neg_mean_absolute_percentage_error",
-    "r²": "r2",
-    "pinball_loss": "quantile_loss",
-}
-_OWN_NAMES = ("lift", "quantile_loss")
-_OF_LABELS = {"f1": f1_score, "precision": precision_score, "recall": recall_score}
-_LIFT_FRACTION = 0.1  # of the rows, those with the highest scores
 
 
 def read_metrics(scoring: Scoring, classes: Array | None = None, positive: object = None) -> dict[str, Scorer]:
@@ -90,145 +66,23 @@ def read_metrics(scoring: Scoring, classes: Array | None = None, positive: objec
         named = dict(scoring)
     else:
         listed = [scoring] if isinstance(scoring, str) or callable(scoring) else () if scoring is None else scoring
-        keys = [_key(one, classes) if isinstance(one, str) else getattr(one, "__name__", "score") for one in listed]
+        keys = [
+            metric_key(one, classes) if isinstance(one, str) else getattr(one, "__name__", "score") for one in listed
+        ]
         if len(set(keys)) < len(keys):
             raise ValueError(f"scoring has several metrics of one name ({', '.join(keys)}). Pass a dict of names.")
         named = dict(zip(keys, listed, strict=True))
     if not named:
         raise ValueError("scoring is empty. Pass at least one metric, such as 'accuracy'.")
-    return {
-        str(name): _scorer(_key(one, classes), classes, positive) if isinstance(one, str) else one
-        for name, one in named.items()
-    }
+    return {str(name): _read_metric(one, classes, positive) for name, one in named.items()}
 
 
-def _key(name: str, classes: Array | None) -> str:
-    """Return the name of a metric among those of scikit-learn's scorers and the own ones."""
-    known = {*get_scorer_names(), *_OWN_NAMES}
-    plain = name.strip().lower().replace(" ", "_").replace("-", "_")
-    short = _SHORT_NAMES.get(plain, plain)
-    for one in (name, short, f"neg_{short}", short.removesuffix("_score")):
-        if one in known:
-            return "roc_auc_ovr" if one == "roc_auc" and classes is not None and len(classes) > 2 else _with_sign(one)
-    base, _, level = short.removeprefix("neg_").rpartition("_")
-    if base == "quantile_loss" and _level(level) is not None:
-        return f"neg_quantile_loss_{_level(level):g}"
-    if plain == "neg_quantile_loss":
-        return plain
-    names = sorted({*known, *_SHORT_NAMES, *(one.removeprefix("neg_") for one in known)})
-    close = [one for one in names if plain and plain in one] or get_close_matches(plain, names, n=4)
-    meant = f"Did you mean {' or '.join(map(repr, close[:4]))}?" if close else "Try 'log_loss', 'auc', 'f1' or 'rmse'."
-    raise ValueError(
-        f"There is no metric {name!r}. {meant} Names are those of scikit-learn's scorers, 'lift' and 'quantile_loss'."
-    )
-
-
-def _with_sign(name: str) -> str:
-    return f"neg_{name}" if name == "quantile_loss" else name
-
-
-def _level(text: str) -> float | None:
-    """Return a quantile level between 0 and 1; None if the text is none."""
-    try:
-        level = float(text)
-    except ValueError:
-        return None
-    return level if 0 < level < 1 else None
-
-
-def _scorer(key: str, classes: Array | None, positive: object) -> Scorer:
-    """Return the scorer of a name that `_key` returns."""
-    if key.startswith("neg_quantile_loss"):
-        alpha = _level(key.rpartition("_")[2]) or 0.5
-        return cast(Scorer, make_scorer(mean_pinball_loss, greater_is_better=False, alpha=alpha))
-    if classes is not None and (key in _OF_LABELS or key in _OF_SCORES):
-        return ClassMetric(key, classes, positive)
-    if key == "lift":
-        raise ValueError("'lift' is a metric of classes, but the target is numeric. Try 'rmse' or 'r2'.")
-    return cast(Scorer, get_scorer(key))
-
-
-def lift(is_positive: NDArray[np.bool_], score: Floats, weight: Floats | None = None) -> float:
-    """Return how many times as frequent a class is among the tenth of the rows with the highest scores as among all."""
-    weight = np.ones(len(score)) if weight is None else weight
-    order = np.argsort(-score, kind="stable")
-    n_top = max(1, round(_LIFT_FRACTION * len(score)))
-    tied = score >= score[order[n_top - 1]]  # all rows of the last score, so that the order of rows does not matter
-    everywhere = np.average(is_positive, weights=weight)
-    return float(np.average(is_positive[tied], weights=weight[tied]) / everywhere) if everywhere > 0 else float("nan")
-
-
-def _average_precision(is_positive: NDArray[np.bool_], score: Floats, weight: Floats | None) -> float:
-    return (
-        float(average_precision_score(is_positive, score, sample_weight=weight)) if is_positive.any() else float("nan")
-    )
-
-
-def _negative_brier(is_positive: NDArray[np.bool_], score: Floats, weight: Floats | None) -> float:
-    return -float(np.average((score - is_positive) ** 2, weights=weight))
-
-
-_OF_SCORES = {"average_precision": _average_precision, "lift": lift, "neg_brier_score": _negative_brier}
-
-
-@dataclass(frozen=True, eq=False)
-class ClassMetric:
-    """A scorer of one class, whatever its label, or of all classes.
-
-    Attributes
-    ----------
-    name : str
-    classes : ndarray
-        Labels of the target.
-    positive : label or None
-        The class; None: the mean of all classes (Brier score: the sum).
-    """
-
-    name: str
-    classes: Array
-    positive: object = None
-
-    def __call__(
-        self,
-        model: EstimatorLike,
-        X: TableLike,
-        y: Array,
-        sample_weight: Floats | None = None,
-        by_code: bool | None = None,
-    ) -> float:
-        """Return the score of a model that predicts the labels, or their codes; `by_code` None: as its classes are."""
-        own = np.asarray(getattr(model, "classes_", self.classes))
-        if by_code is None:
-            by_code = not np.isin(own, self.classes).all()
-        labels = np.arange(len(self.classes)) if by_code else self.classes
-        places = range(len(labels)) if self.positive is None else [self.classes.tolist().index(self.positive)]
-        if self.name in _OF_LABELS:
-            score = _OF_LABELS[self.name]
-            chosen = [labels[k] for k in places]
-            predicted = model.predict(X)
-            return float(
-                score(y, predicted, labels=chosen, average="macro", zero_division=0.0, sample_weight=sample_weight)
-            )
-        columns = own.tolist()
-        scores = self._scores(model, X, columns)
-        of_class = _OF_SCORES[self.name]
-        values = [
-            of_class(y == labels[k], scores[:, columns.index(labels[k])], sample_weight)
-            for k in places
-            if labels[k] in columns
-        ]
-        if self.name == "neg_brier_score" and self.positive is None:
-            return float(np.sum(values))
-        known = [value for value in values if not math.isnan(value)]  # of classes that are in y
-        return float(np.mean(known)) if known else float("nan")
-
-    @staticmethod
-    def _scores(model: EstimatorLike, X: TableLike, columns: list[Any]) -> Floats:
-        """Return the probability of each class, or its decision value for models without probabilities."""
-        if hasattr(model, "predict_proba"):
-            return np.asarray(model.predict_proba(X))
-        decision = np.asarray(model.decision_function(X))  # type: ignore[attr-defined]
-        return np.column_stack([-decision, decision]) if len(columns) == 2 and decision.ndim == 1 else decision
+def _read_metric(metric: str | Scorer, classes: Array | None, positive: object) -> Scorer:
+    if not isinstance(metric, str):
+        return metric
+    key = metric_key(metric, classes)
+    check_suits(metric, key, classes)
+    return scorer_of(key, classes, positive)
 
 
 def positive_class(classes: Array, codes: Rows, positive: object = None) -> tuple[Any, str]:
@@ -386,6 +240,7 @@ class Scorers:
         scores, errors = dict[str, float](), dict[str, str]()
         for metric, scorer in self.metrics.items():
             try:
+                check_predicts(shown_name(metric), scorer, model)
                 codes = {"by_code": by_code} if isinstance(scorer, ClassMetric) else {}
                 scores[metric] = float(scorer(model, X, y, **params, **codes))
             except Exception as error:
@@ -400,6 +255,9 @@ class Scorers:
 
     def score(self, metric: str, predictions: Floats, y: Array) -> float:
         """Return the score of predictions by one metric."""
+        of_rows = self._of_rows(metric, predictions, y)
+        if of_rows is not None:
+            return of_rows.score()
         if metric in ("roc_auc_ovr", "roc_auc_ovo") and self.classes is not None and not np.isin(self.classes, y).all():
             return self._auc_of_present(predictions, y) if metric == "roc_auc_ovr" else float("nan")
         try:
@@ -408,6 +266,19 @@ class Scorers:
                 return self._scored(metric, predictions, y)
         except ValueError:
             return float("nan")
+
+    def scores_without(self, metric: str, predictions: Floats, y: Array, block: Rows, n_blocks: int) -> Floats:
+        """Return the scores of predictions without the rows of each block."""
+        of_rows = self._of_rows(metric, predictions, y)
+        if of_rows is not None:
+            return of_rows.without_blocks(block, n_blocks)
+        return np.array([self.score(metric, predictions[block != b], y[block != b]) for b in range(n_blocks)])
+
+    def _of_rows(self, metric: str, predictions: Floats, y: Array) -> RowScores | None:
+        """Return the predictions as losses of rows, if the metric is one of scikit-learn's that allow it."""
+        if metric not in KNOWN or not _is_standard(metric, self.metrics[metric]):
+            return None
+        return RowScores.of(metric, predictions, y, self.classes)
 
     def _auc_of_present(self, predictions: Floats, y: Array) -> float:
         """Return the mean area under the ROC curve of the classes that are in y, each against the others."""
@@ -431,7 +302,7 @@ class Scorers:
         if n_blocks < _FEWEST_BLOCKS:
             return TestScore(value, float("nan"), float("nan"))
         block = (np.random.RandomState(seed).permutation(n_units) % n_blocks)[units]
-        without = np.array([self.score(metric, predictions[block != b], y[block != b]) for b in range(n_blocks)])
+        without = self.scores_without(metric, predictions, y, block, n_blocks)
         error = float(np.sqrt((n_blocks - 1) / n_blocks * ((without - without.mean()) ** 2).sum()))
         quantile = float(stdtrit(n_blocks - 1, 0.975))
         return TestScore(value, *_interval(_bounds(metric, self.metrics[metric]), value, error, quantile, n_units))
@@ -449,11 +320,15 @@ def _bounds(metric: str, scorer: Scorer) -> tuple[float, float]:
     """Return the lowest and the highest value of a scorer; infinite for functions of the caller."""
     function = getattr(scorer, "_score_func", None)
     is_own = isinstance(scorer, ClassMetric) or function is mean_pinball_loss
-    if not is_own and (
-        metric not in get_scorer_names() or function is not getattr(get_scorer(metric), "_score_func", None)
-    ):
+    if not is_own and not _is_standard(metric, scorer):
         return -np.inf, np.inf
     return next((bounds for part, bounds in _BOUNDED_METRICS.items() if part in metric), (-np.inf, np.inf))
+
+
+def _is_standard(metric: str, scorer: Scorer) -> bool:
+    """Return whether a scorer is scikit-learn's of that name, not a function of the caller."""
+    function = getattr(scorer, "_score_func", None)
+    return metric in get_scorer_names() and function is getattr(get_scorer(metric), "_score_func", None)
 
 
 def _interval(bounds: tuple[float, float], value: float, error: float, quantile: float, n: int) -> tuple[float, float]:

@@ -1,1 +1,1 @@
-"""Forests: trees grown on samples of the rows, and what their samples and leaves tell."""
+"""Forests: trees grown on samples of the rows, and what follows from their samples and leaves."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import get_scorer
+from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
@@ -18,6 +18,7 @@ from spinney._data.schema import Input
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import ClassCosts
 from spinney._estimator.fit_inputs import FitInputs
+from spinney._estimator.metrics import check_scoring
 from spinney._estimator.parameters import count_features
 from spinney._estimator.rows import RowFingerprint, integer_weights, relative_weights, weight_of_one_row
 from spinney._estimator.support import ColumnRanges
@@ -62,8 +63,6 @@ class ForestSettings(GrowthSettings):
     def check_samples(self, groups: ColumnLike) -> None:
         """Refuse parameters of sampling that contradict each other."""
         if self.bootstrap:
-            if isinstance(self.oob_score, str):
-                get_scorer(self.oob_score)  # refuse an unknown name before the trees are grown
             return
         if self.max_samples is not None:
             raise ValueError("max_samples requires bootstrap=True. Set bootstrap=True, or max_samples=None.")
@@ -140,6 +139,7 @@ class ForestFit:
         """Read the rows and grow the forest; return its schema and the other fitted attributes."""
         estimator, settings = self.estimator, self.settings
         settings.check_samples(inputs.groups)
+        check_scoring(settings.oob_score, is_classifier(estimator))
         settings.check_user_criterion()
         inputs = inputs.spooled(estimator.categorical_features)
         X = Input.of(inputs.X)

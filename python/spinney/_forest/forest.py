@@ -201,6 +201,27 @@ class BaseForest(GrowingEstimator):
         """Range of the training rows in each column."""
         return self._growth.ranges
 
+    def staged_predict(self, X: TableLike) -> Iterator[NDArray[Any]]:
+        """Yield the predictions of the first tree, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            As `predict`.
+        """
+        columns = self._columns(X)
+        for mean in self.forest_.staged_predictions(columns, self._n_threads):
+            if self._is_class_target:
+                classes = [self.classes_] if self.n_outputs_ == 1 else self.classes_
+                yield self.forest_.labels(self.forest_.best_codes(mean), classes)
+            else:
+                yield self.forest_.by_output(mean)
+
     apply = proximities.apply
     decision_path = proximities.decision_path
 
@@ -414,6 +435,24 @@ class ForestClassifier(ClassifierMixin, BaseForest):
     predict_proba = growing.predict_proba
     predict_log_proba = growing.predict_log_proba
     prototypes = prototypes
+
+    def staged_predict_proba(self, X: TableLike) -> Iterator[Floats]:
+        """Yield the class probabilities of the first tree, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes), or a list of these
+            As `predict_proba`.
+        """
+        columns = self._columns(X)
+        for mean in self.forest_.staged_predictions(columns, self._n_threads):
+            yield self.forest_.by_output(mean)
+
     predict_set = uncertainty.predict_set
     _oob_name = "oob_decision_function_"
     _missing_attribute_reasons: ClassVar[dict[str, str]] = {

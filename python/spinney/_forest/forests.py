@@ -5,6 +5,7 @@ from __future__ import annotations
 from spinney._estimator.parameters import estimator, parameter
 from spinney._forest.forest import ForestClassifier, ForestRegressor
 from spinney._tree import trees
+from spinney.inspect.explain.recursion import OF_TREES, recursive_dependence
 
 
 @estimator
@@ -30,6 +31,7 @@ class RandomForestClassifier(ForestClassifier):
     _tree_class = trees.DecisionTreeClassifier
 
 
+@recursive_dependence(OF_TREES)
 @estimator
 class RandomForestRegressor(ForestRegressor):
     """A random forest for a numeric target: trees on bootstrap samples, with random columns at each node if set.

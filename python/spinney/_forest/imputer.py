@@ -323,16 +323,28 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         entries = _SAVED.from_header(header, n_features=schema.n_features, n_trees=trees.n_trees)
         known, leaf, drawn = entries["known"], entries["leaf"].astype(np.int64), entries["drawn"]
         _check_codes(known, schema)
-        if (leaf >= np.diff(trees.root.astype(np.int64))).any():
-            refuse("is damaged: a training row is in a leaf that does not exist")
+        leaves = RowLeaves(leaf + trees.root[:-1], trees.node_count, drawn)
+        _check_leaves(leaves, len(known), trees)
         if (imputer.kind == "gap") != (drawn is not None):
             refuse("is damaged: it lacks the samples of the trees, or has them although its kind does not use them")
-        leaves = RowLeaves(leaf + trees.root[:-1], trees.node_count, drawn)
         forest = class_named(about, TableEstimator)._of_saved(about, saved)
         if not isinstance(forest, Forest):
             refuse("is damaged: its forest does not match its columns")
         imputer._set_fitted(schema, forest, Donors.of(known, schema.features), leaves)
         return imputer
+
+    def _unpickled(self, state: dict[str, Any]) -> dict[str, Any]:
+        if "_donors" not in state:
+            return state
+        schema, forest, donors, leaves = (state[name] for name in ("schema_", "forest_", "_donors", "_donor_leaves"))
+        known, trees = donors.known, getattr(forest, "forest_", None)
+        if not isinstance(trees, FittedForest) or forest.n_features_in_ != schema.n_features:
+            refuse("is damaged: its forest does not match its columns")
+        if not isinstance(known, np.ndarray) or known.dtype != np.float64 or known.shape[1:] != (schema.n_features,):
+            refuse("is damaged: its training rows do not match its columns")
+        _check_codes(known, schema)
+        _check_leaves(leaves, len(known), trees)
+        return state | {"_donors": Donors.of(known, schema.features)}
 
     def _about(self) -> About:
         return About(
@@ -399,6 +411,19 @@ _SAVED = saved_fields(
     leaf=array("uint32", "n_rows", "n_trees"),
     drawn=nullable(array("uint32", "n_rows", "n_trees")),
 )
+
+
+def _check_leaves(leaves: RowLeaves, n_rows: int, trees: FittedForest) -> None:
+    """Refuse leaves of the training rows that the forest does not have: SciPy does not check them."""
+    nodes, drawn = leaves.nodes, leaves.drawn
+    wanted = (n_rows, trees.n_trees)
+    if getattr(nodes, "dtype", None) != np.int64 or nodes.shape != wanted or leaves.n_nodes != trees.node_count:
+        refuse("is damaged: the leaves of its training rows do not match its forest")
+    root = trees.root.astype(np.int64)
+    if (nodes < root[:-1]).any() or (nodes >= root[1:]).any():
+        refuse("is damaged: a training row is in a leaf that does not exist")
+    if drawn is not None and (getattr(drawn, "dtype", None) != np.uint32 or drawn.shape != wanted):
+        refuse("is damaged: the samples of its trees do not match its training rows")
 
 
 def _check_codes(known: Floats, schema: Schema) -> None:

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
 from spinney._data.display import warn
 from spinney._data.reproducible import exp, value_keys
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.held_out import KnownProba, KnownValues, read_row_groups
+from spinney._estimator.metrics import find_scorer
 from spinney._model.forest import FittedForest
 
 _NEVER = 2**32 - 1
@@ -151,7 +151,7 @@ def draw_rows(
     n_rows = len(keys)
     drawable = np.ones(n_rows, dtype=bool) if weight is None else weight > 0
     if groups is None:
-        unit_of_row, order = np.arange(n_rows), _stable_order(keys)
+        unit_of_row, order = np.arange(n_rows), _stable_order(keys, weight)
         order = order[drawable[order]]
         times = None if copies is None else copies[order]
     else:
@@ -169,11 +169,13 @@ def draw_rows(
     return Draws(n_rows, replace, seed, np.where(drawable, unit_of_row, _NEVER).astype(np.uint32), strata, n_drawn)
 
 
-def _stable_order(keys: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Return the stable order of the keys; without ties by NumPy's quick sort, which takes a quarter of the time."""
+def _stable_order(keys: NDArray[np.uint64], weight: Floats | None) -> NDArray[np.intp]:
+    """Return the order of the keys, ties by weight; without ties by NumPy's quick sort, in a quarter of the time."""
     order = np.argsort(keys)
     ordered = keys[order]
-    return np.argsort(keys, kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
+    if not (ordered[1:] == ordered[:-1]).any():
+        return order
+    return np.argsort(keys, kind="stable") if weight is None else np.lexsort((weight, keys))
 
 
 def _main_class(units: NDArray[np.intp], classes: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -309,7 +311,7 @@ class OutOfBag:
         if len(rows) == 0:
             return float("nan")
         if isinstance(metric, str):
-            return float(get_scorer(metric)(self.as_model(forest), rows, self.y[rows]))
+            return float(find_scorer(metric)(self.as_model(forest), rows, self.y[rows]))
         if metric is not None:
             return float(metric(self.y[rows], self.as_model(forest).predict(rows)))
         if self.classes is not None:  # as in `score`, all outputs of a row must be correct

@@ -28,6 +28,7 @@ from spinney._model.file.codec import SavedState, number
 from spinney._model.linear import FittedLinear
 
 _ALPHAS = (0.1, 1.0, 10.0)  # tried by alpha="cv", as scikit-learn's RidgeCV
+_LARGEST_WEIGHT = 1e200  # Newton steps with larger ones are rounding errors
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ class BaseLinear(TableEstimator):
         target = SingleTarget.read(y, table.n_rows, "a linear model", self._is_class_target)
         weight = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if weight is None else weight
+        if weight.max() > _LARGEST_WEIGHT:
+            raise ValueError(
+                f"sample_weight reaches {weight.max():g}: a linear model cannot compute with numbers of this size. "
+                "Rescale the weights."
+            )
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         design = Design.learn(columns, schema, weight)
         used = weight > 0

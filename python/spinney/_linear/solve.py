@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,9 @@ from spinney._data.reproducible import cholesky, exp, log, solve_factored
 from spinney._data.types import Floats
 
 _MOST_STEPS = 100  # of Newton's method; it usually takes ten
+_MOST_FACTORED = 1000  # terms
 _CLOSE_ENOUGH = 1e-20  # squared Newton decrement relative to the loss
+_LEAST_CURVATURE = 1e-30  # of the loss of a row, where all probabilities are 0 or 1: keeps steps finite
 
 
 def gram(terms: Floats, weight: Floats) -> Floats:
@@ -84,7 +88,8 @@ class Logistic:
     """Logistic regression with an L2 penalty, fitted by Newton's method.
 
     Each step solves the Newton equations by conjugate gradients, preconditioned by the part of the Hessian that is
-    common to all scores; with two classes there is one score, and the preconditioner is the whole Hessian.
+    common to all scores; with two classes there is one score, and the preconditioner is the whole Hessian. With
+    more than 1,000 terms it is the diagonal: the time to factor a matrix grows with the cube of its size.
 
     Parameters
     ----------
@@ -143,17 +148,10 @@ class Logistic:
 
     def _newton_step(self, gradient: Floats, proba: Floats) -> Floats:
         """Solve the Newton equations to a precision relative to the size of the gradient."""
-        variance = proba * (1 - proba)
-        hessian = gram(self._terms, self._weight * variance.mean(axis=0))
-        hessian += np.diag(self._penalty[:, 0] + 1e-13 * np.diag(hessian).max() + 1e-300)
-        factor = cholesky(hessian)
-
-        def conditioned(vector: Floats) -> Floats:
-            return solve_factored(factor, np.ascontiguousarray(vector.T)).T
-
+        conditioned = self._preconditioner(proba)
         step, rest = np.zeros_like(gradient), gradient
         direction = better = conditioned(rest)
-        if len(proba) == 1:
+        if len(proba) == 1 and len(self._terms) <= _MOST_FACTORED:
             return better
         size = first = float((rest * better).sum())
         for _ in range(gradient.size + 10):
@@ -169,6 +167,19 @@ class Logistic:
             size, before = float((rest * better).sum()), size
             direction = better + (size / before) * direction
         return step
+
+    def _preconditioner(self, proba: Floats) -> Callable[[Floats], Floats]:
+        """Return the inverse of the Hessian's part common to all scores, or of its diagonal if there are many terms."""
+        curvature = (proba * (1 - proba)).mean(axis=0)
+        weight = self._weight * np.maximum(curvature, _LEAST_CURVATURE)
+        if len(self._terms) > _MOST_FACTORED:
+            diagonal = (self._terms**2 * weight).sum(axis=1)[:, np.newaxis] + self._penalty
+            diagonal += 1e-13 * diagonal.max() + 1e-300
+            return lambda vector: np.asarray(vector / diagonal)
+        hessian = gram(self._terms, weight)
+        hessian += np.diag(self._penalty[:, 0] + 1e-13 * np.diag(hessian).max() + 1e-300)
+        factor = cholesky(hessian)
+        return lambda vector: solve_factored(factor, np.ascontiguousarray(vector.T)).T
 
     def _hessian_times(self, direction: Floats, proba: Floats) -> Floats:
         """Return the Hessian of the loss times a direction."""

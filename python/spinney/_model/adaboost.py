@@ -79,6 +79,17 @@ class ScoreFormula:
         """Code of the class with the largest score, (n,); the first on a tie."""
         return np.asarray(scores.argmax(axis=1)) if self.n_scores > 1 else (scores[:, 0] > 0).astype(np.intp)
 
+    def decision_scale(self, weight: float) -> tuple[float, float]:
+        """Return the factor and the constant that turn scores into the decision function.
+
+        Votes are divided by the weight of all members, as in scikit-learn; other scores are unchanged.
+        """
+        if self.algorithm not in VOTES or not weight > 0:
+            return 1.0, 0.0
+        if self.n_classes <= 2:
+            return 4.0 / weight, 0.0
+        return self.n_classes / ((self.n_classes - 1.0) * weight), -1.0 / (self.n_classes - 1.0)
+
     def scores(self, predictions: NDArray[Any], weight: float) -> Floats:
         """Return what one member adds to the scores.
 
@@ -105,6 +116,11 @@ class ScoreFormula:
             return np.asarray(weight * (logs - logs.mean(axis=1, keepdims=True)))
         step = weight / 2 if two else weight * ((self.n_classes - 1) / self.n_classes)
         return np.asarray((weight if self.algorithm == "gentle" else step) * predictions[:, np.newaxis])
+
+
+def total_weight(weights: Floats) -> float:
+    """Return the sum of the members' weights, in the order of the rounds."""
+    return float(np.cumsum(weights)[-1])
 
 
 class WeightedTrees(ModelOfTrees):
@@ -204,8 +220,10 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
     ) -> tuple[Floats, Floats, Floats]:
-        """Shapley values: base values by score, values by row, column and score, and values of pairs of columns."""
-        return self.scoring.shap_sums(columns, background, interactions, n_jobs)
+        """Shapley values of the decision function: base values, values by row, column and score, and of pairs."""
+        base, values, pairs = self.scoring.shap_sums(columns, background, interactions, n_jobs)
+        factor, constant = self.formula.decision_scale(total_weight(self.weights))
+        return factor * base + constant, factor * values, factor * pairs
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
         """Return a predictor of single rows."""
@@ -218,6 +236,11 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
     def predicted(self, scores: Floats) -> Floats:
         """Turn scores into class probabilities."""
         return self.scoring.predicted(scores)
+
+    def predicted_from_explained(self, sums: Floats) -> Floats:
+        """Turn values of the decision function into class probabilities."""
+        factor, constant = self.formula.decision_scale(total_weight(self.weights))
+        return self.predicted((sums - constant) / factor)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""

@@ -14,7 +14,15 @@ from spinney._data import Schema
 from spinney._data.types import ColumnLike, Floats
 from spinney._model.file.codec import numbers, saved_fields, text
 from spinney._model.file.container import refuse
-from spinney._model.links import is_imported_link, is_link, is_of_classes, predicted, score_columns
+from spinney._model.links import (
+    has_cuts,
+    is_imported_link,
+    is_link,
+    is_of_classes,
+    is_of_ordered_classes,
+    predicted,
+    score_columns,
+)
 from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel, fractions, split_gains
 from spinney._model.row_predictors import Row, RowPredictor
 
@@ -134,6 +142,8 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
             fits = n_scores == wanted and (link != "normal" or spec.n_outputs == 1)
         elif link == "by_output":
             fits = min(n_classes) >= 2 and score_columns(n_classes)[-1].stop == n_scores
+        elif is_of_ordered_classes(link):
+            fits = len(n_classes) == 1 and n_scores == 1 and has_cuts(link, n_classes[0])
         elif link == "softmax":
             fits = len(n_classes) == 1 and n_scores == n_classes[0] >= 2
         else:
@@ -159,6 +169,10 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         """Return a model of other trees with the same start and link."""
         return type(self)(trees, self.start, self.link, self._n_categories, self._n_classes, self.cost)
 
+    def with_link(self, link: str) -> Self:
+        """Return a model of the same trees with another link."""
+        return type(self)(self.engine, self.start, link, self._n_categories, self._n_classes, self.cost)
+
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Add up the trees and the start, (n_rows, n_scores)."""
         return self.engine.sums(columns, 0, self.n_trees, n_jobs) + self.start
@@ -183,6 +197,8 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         """Code of the class with the largest score, or of least expected cost, (n_rows, n_outputs)."""
         if self.cost is not None:
             return self.best_codes(self.predicted(scores))
+        if is_of_ordered_classes(self.link):
+            return np.asarray(self.predicted(scores).argmax(axis=1)[:, np.newaxis])
         by_output = [scores[:, columns] for columns in self.explained_columns]
         codes = [(one[:, 0] > 0) if one.shape[1] == 1 else one.argmax(axis=1) for one in by_output]
         return np.column_stack(codes).astype(np.intp)
@@ -270,7 +286,7 @@ class BoostingRowPredictor(RowPredictor):
         label or float
             Prediction; an array if the model has several outputs.
         """
-        return self._predicted(self._inputs(row), self._read_offset(offset))
+        return self._predicted(self._numbers(row), self._read_offset(offset))
 
     def _predicted(self, numbers: Floats, offset: Floats | None = None) -> Any:
         if self._is_number:
@@ -309,7 +325,7 @@ class BoostingRowPredictor(RowPredictor):
         """
         if offset is None:
             return super().predict_proba(row)
-        return self._proba(self._inputs(row), self._read_offset(offset))
+        return self._proba(self._numbers(row), self._read_offset(offset))
 
     def _proba(self, numbers: Floats, offset: Floats | None = None) -> Any:
         found = self._flat_of(numbers, offset)

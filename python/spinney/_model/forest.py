@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -111,6 +111,13 @@ class FittedForest(ModelOfTrees):
     def predictions(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.float64]:
         """Mean over the trees of the values of each row's leaf."""
         return self.engine.predict(columns, n_jobs)
+
+    def staged_predictions(self, columns: _engine.Table, n_jobs: int) -> Iterator[Floats]:
+        """Yield the mean over the first tree, the first two trees, and so on."""
+        total: Any = 0.0
+        for t in range(self.n_trees):
+            total = total + self.tree(t).predictions(columns, n_jobs)
+            yield total / (t + 1)
 
     def tree_importances(self, n_features: int) -> NDArray[np.float64]:
         """Fraction of each tree's decrease of the impurity that each column contributes, (n_trees, n_features)."""

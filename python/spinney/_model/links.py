@@ -10,11 +10,11 @@ from spinney._data.types import ColumnLike, Floats
 
 # logit: the score is the log-odds of the second of two classes; half_logit: half of it; hinge and focal: the
 # probability that minimises the expected smooth hinge or focal loss. The exponent of the focal loss follows a space:
-# "focal 2.0".
-# ascending: the scores of a row in order. normal: the first of two scores, the
+# "focal 2.0". ordinal: the log-odds of a class up to k are cut k minus the score; the cuts follow: "ordinal -1.0 0.5".
+# log1p: the prediction is eˢ - 1. ascending: the scores of a row in order. normal: the first of two scores, the
 # second being the logarithm of a standard deviation.
 # by_output: logit or softmax, whichever suits the classes of each output.
-_VALUE_LINKS = frozenset({"identity", "log", "ascending", "normal"})
+_VALUE_LINKS = frozenset({"identity", "log", "log1p", "ascending", "normal"})
 _CLASS_LINKS = frozenset({"logit", "half_logit", "hinge", "softmax", "by_output"})
 
 # Of imported models alone. logistic: a number between 0 and 1; signed_square: s|s|; softplus: log(1 + eˢ). For classes,
@@ -30,7 +30,32 @@ def is_link(link: str) -> bool:
 
 def is_of_classes(link: str) -> bool:
     """Return whether a link turns scores into class probabilities."""
-    return link in _CLASS_LINKS or _has_number("focal", link)
+    return link in _CLASS_LINKS or _has_number("focal", link) or is_of_ordered_classes(link)
+
+
+def is_of_ordered_classes(link: str) -> bool:
+    """Return whether a link is that of ordered classes, with or without cuts."""
+    return link.partition(" ")[0] == "ordinal"
+
+
+def has_cuts(link: str, n_classes: int) -> bool:
+    """Return whether a link of ordered classes has the ascending cuts between this number of classes."""
+    try:
+        cuts = cuts_of(link)
+    except ValueError:
+        return False
+    is_ascending = bool(np.isfinite(cuts).all() and (np.diff(cuts) > 0).all())
+    return is_ascending and link == ordinal_link(cuts) and len(cuts) == n_classes - 1 >= 1
+
+
+def ordinal_link(cuts: Floats) -> str:
+    """Return the link of ordered classes with these cuts."""
+    return " ".join(["ordinal", *map(repr, cuts.tolist())])
+
+
+def cuts_of(link: str) -> Floats:
+    """Return the cuts between ordered classes."""
+    return np.array([float(text) for text in link.split(" ")[1:]])
 
 
 def _has_number(name: str, link: str) -> bool:

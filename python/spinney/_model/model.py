@@ -262,6 +262,10 @@ class ScoredModel(FittedModel):
         """Turn scores into numbers, (n_rows, n_outputs), or class probabilities, (n_rows, n_classes) of all outputs."""
         return predicted(self.link, scores)
 
+    def predicted_from_explained(self, sums: Floats) -> Floats:
+        """Turn sums of Shapley values and base values into predictions, as `predicted`."""
+        return self.predicted(sums)
+
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
         """Code of the class with the largest score, (n_rows, 1); a single score is that of the second class."""
         if scores.shape[1] == 1:

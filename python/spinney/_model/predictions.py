@@ -195,3 +195,49 @@ def isotonic_curve(second: Floats, is_second: NDArray[np.bool_]) -> Curve:
             step = (before[0] + step[0], before[1] + step[1], before[2], step[3])
         steps.append(step)
     return Curve(np.array([(low + high) / 2 for _, _, low, high in steps]), np.array([k / n for n, k, _, _ in steps]))
+
+
+# ---- averages of models ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMean:
+    """How an ensemble averages fitted models of spinney.
+
+    Attributes
+    ----------
+    names : list of str
+    members : list of estimators
+        Those with a weight above 0.
+    weights : list of float
+        They add up to 1.
+    classes : ndarray or None
+        Labels; None in a regression.
+    is_stack : bool
+        Whether members have temperatures and the mean a calibration; of two classes it averages the second alone.
+    temperatures : list of float, or None
+        Temperature of each member.
+    calibration : float, Curve or None
+        Calibration of the mean probabilities.
+    """
+
+    names: list[str]
+    members: list[Any]
+    weights: list[float]
+    classes: NDArray[Any] | None
+    is_stack: bool = False
+    temperatures: list[float] | None = None
+    calibration: Calibration = None
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether its predictions are a linear function of those of its members."""
+        return self.temperatures is None and self.calibration is None
+
+    def predicted(self, predictions: list[Floats]) -> Floats:
+        """Return the predictions for those of the members: numbers, (n_rows, 1), or probabilities of all classes."""
+        if self.classes is None or not self.is_stack:
+            return mean_prediction(predictions, self.weights)
+        columns = [as_columns(one, "predict_proba", self.classes) for one in predictions]
+        columns = tempered_columns(columns, self.temperatures)
+        return calibrated(all_probabilities(mean_prediction(columns, self.weights)), self.calibration)

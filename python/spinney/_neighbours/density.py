@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.arguments import argument_numbers
-from spinney._data.display import plural
+from spinney._data.display import plural, warn
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import N_JOBS, estimator, parameter
@@ -114,7 +114,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         else:
             counts = np.unique(np.asarray(self.bin_counts))
             if counts.dtype.kind not in "iu" or not len(counts) or counts[0] < 1:
-                raise ValueError(f"bin_counts must be whole numbers from 1 up. Got {self.bin_counts!r}.")
+                raise ValueError(f"bin_counts must be whole numbers of at least 1. Got {self.bin_counts!r}.")
         span = top - origin
         span = np.where(span > 0, span, 1.0)
         risks = np.zeros(len(counts))
@@ -124,6 +124,13 @@ class HistogramDensity(DensityMixin, TableEstimator):
                 squares = float((model.fraction * model.fraction).sum())
                 risks[i] = (2 - (total + 1) * squares) / ((total - 1) * model.volume)
         best = int(risks.argmin())
+        n_equal = len(values) - len(np.unique(values, axis=0))
+        if self.bin_counts is None and counts[best] == _MAX_BINS:
+            why = f"{n_equal} rows are equal to others, as in rounded columns" if n_equal else "more bins may be better"
+            warn(
+                f"bin_width='cv' has chosen {counts[best]} bins, the largest number that was tried: {why}. Set "
+                "bin_width, for rounded columns to a multiple of their unit, or pass bin_counts."
+            )
         return span / counts[best], {"bin_count": counts.astype(np.int64), "risk": risks}
 
     # ---- evaluating ----------------------------------------------------------------------------------

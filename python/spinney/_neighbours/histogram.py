@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data.design import mean_and_spread
+from spinney._data.design import means_and_spreads
 from spinney._data.display import plural
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
@@ -75,7 +75,7 @@ class CellTable:
             if self.scale == "range":
                 origin[j], unit[j] = there.min(), np.ptp(there)
             else:
-                origin[j], unit[j] = mean_and_spread(there, weight)
+                origin[j], unit[j] = (found[0] for found in means_and_spreads(there[np.newaxis], weight))
             if not unit[j] > 1e-12 * abs(origin[j]):
                 unit[j] = 1.0
         return origin, unit

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
@@ -24,6 +23,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.estimator import About
 from spinney._estimator.held_out import KnownProba, KnownValues, read_folds
+from spinney._estimator.metrics import find_scorer
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import read_classes, read_values, read_weights
@@ -31,6 +31,8 @@ from spinney._model.model import FittedModel
 from spinney._model.neighbours.model import Ballot, Rows
 
 Results = dict[str, NDArray[Any]]
+
+_SMALLEST, _LARGEST = 1e-150, 1e150  # numbers whose squares and sums of squares are exact enough
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,14 @@ class LocalEstimator(TableEstimator):
         self, rows: LocalRows, trials: Sequence[HeldOut], name: str, values: Sequence[Any]
     ) -> tuple[Any, Results]:
         """Return the value with the smallest mean error, the first of equal ones, and the results of all values."""
-        scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        scorer = find_scorer(self.scoring)
+        ballot = rows.target.ballot
+        largest = float(np.abs(ballot.target).max()) if scorer is None and ballot.n_classes is None else 1.0
+        if largest > 0 and not _SMALLEST < largest < _LARGEST:
+            raise ValueError(
+                f"y reaches {largest:g}: the squared errors of cross-validation exceed floating-point numbers. "
+                "Rescale y."
+            )
         errors, spread = np.empty((len(values), len(trials))), np.zeros(len(values))
         for f, trial in enumerate(trials):
             for i, flat in enumerate(trial.predictions(values)):

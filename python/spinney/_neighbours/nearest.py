@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -15,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.display import plural
+from spinney._data.display import plural, warn
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, scale_name
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _MAX_K = 30  # largest k that n_neighbors="cv" tries, unless k_values is set
 Metric = str | Callable[[Floats, Floats], float]
 _OTHER_NAMES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean"}  # scikit-learn's
+# what metric_params may hold
+_METRIC_PARAMS = {"minkowski": ("p", "w"), "seuclidean": ("V",), "mahalanobis": ("V", "VI")}
 # the engine's search by the parameter; a k-d tree finds the neighbours of a ball tree
 _SEARCHES = {"auto": "auto", "brute": "brute", "kd_tree": "tree", "ball_tree": "tree"}
 
@@ -116,9 +119,11 @@ class BaseNeighbors(LocalEstimator):
         StrOptions(set(WEIGHTS)), callable, None, default="uniform"
     )
     metric: Metric = parameter(StrOptions({"auto", *METRICS, *_OTHER_NAMES}), callable, default="auto")
-    p: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=2.0)
+    p: float = parameter(Interval(Real, 0.0, None, closed="right"), default=2.0)
+    metric_params: dict[str, Any] | None = parameter(dict, None, default=None)
     scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default=None)
     algorithm: Literal["auto", "brute", "kd_tree", "ball_tree"] = parameter(StrOptions(set(_SEARCHES)), default="auto")
+    leaf_size: int = parameter(COUNT, default=30)
     ties: Literal["first", "all"] = parameter(StrOptions(set(TIES)), default="first")
     k_values: ArrayLike | None = parameter("array-like", None, default=None)
 
@@ -127,10 +132,6 @@ class BaseNeighbors(LocalEstimator):
     _saved: ClassVar[SavedState] = SavedState(
         "fitted", {"_n_rows_given": integer(), "cv_results_": columns("n_neighbors")}
     )
-    _other_library_advice: ClassVar[dict[str, str]] = {
-        "leaf_size": "Leaves of the tree hold 16 rows. Leave it out.",
-        "metric_params": "Minkowski's power is p, and metric may be a function of two rows.",
-    }
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -189,8 +190,10 @@ class BaseNeighbors(LocalEstimator):
         """Return the metric; "auto" is Gower's for tables with categories or missing values, else Minkowski's."""
         metric = _OTHER_NAMES.get(self.metric, self.metric) if isinstance(self.metric, str) else self.metric
         if metric == "auto":
-            has_categories = any(feature.kind in ("category", "ordered") for feature in rows.schema.features)
-            is_missing = rows.columns.ranges(rows.weight, self._n_threads)[2]
+            has_categories = not rows.schema.is_numeric and any(
+                feature.kind in ("category", "ordered") for feature in rows.schema.features
+            )
+            is_missing = rows.columns.ranges(None if (rows.weight > 0).all() else rows.weight, self._n_threads)[2]
             metric = "gower" if has_categories or any(is_missing) else "minkowski"
         if self.algorithm == "kd_tree" and (callable(metric) or metric in ("gower", "hamming", "precomputed")):
             name = "a function" if callable(metric) else repr(metric)
@@ -202,9 +205,29 @@ class BaseNeighbors(LocalEstimator):
             )
         return metric
 
+    def _metric_params(self, metric: Metric) -> dict[str, Any]:
+        """Return metric_params, of which a function takes any and each metric its own."""
+        given = dict(self.metric_params or {})
+        if callable(metric):
+            return given
+        known = _METRIC_PARAMS.get(metric, ())
+        for name in given:
+            if name not in known:
+                takes = f"It takes {' and '.join(map(repr, known))}." if known else "It takes none."
+                raise ValueError(f"metric_params has {name!r}, but metric={metric!r} has no such parameter. {takes}")
+        if "p" in given:
+            warn("metric_params has 'p', so that the parameter p is ignored.", SyntaxWarning)
+            if not (isinstance(given["p"], Real) and float(given["p"]) > 0):
+                raise ValueError(f"'p' in metric_params must be a number above 0. Got {given['p']!r}.")
+        return given
+
     def _model(self, rows: LocalRows, metric: Metric, weight: Floats, k: int) -> FittedNeighbours:
         """Return the fitted model of the rows of positive weight."""
-        measure = Measure.learn(metric, float(self.p), scale_name(self.scale), rows.columns, rows.schema, weight)
+        given = self._metric_params(metric)
+        p = float(given.pop("p", self.p))
+        if callable(metric) and given:
+            metric = partial(metric, **given)
+        measure = Measure.learn(metric, p, scale_name(self.scale), rows.columns, rows.schema, weight, given)
         terms, ballot = measure.terms(rows.columns), rows.target.ballot
         used = np.flatnonzero(weight > 0)
         is_whole = len(used) == len(weight)
@@ -226,7 +249,7 @@ class BaseNeighbors(LocalEstimator):
             return list(range(1, min(_MAX_K, fewest) + 1))
         values = np.unique(np.asarray(self.k_values))
         if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values) or values[0] < 1:
-            raise ValueError(f"k_values must be whole numbers from 1 up. Got {self.k_values!r}.")
+            raise ValueError(f"k_values must be whole numbers of at least 1. Got {self.k_values!r}.")
         return [int(k) for k in values]
 
     def _trials(self, rows: LocalRows, metric: Metric, groups: ArrayLike | None) -> list[Trial]:
@@ -257,6 +280,21 @@ class BaseNeighbors(LocalEstimator):
         return self.neighbors_.measure.metric
 
     @property
+    def effective_metric_(self) -> Metric:
+        """The distance: "euclidean" for Minkowski's with ``p=2``; a function as passed."""
+        check_is_fitted(self)
+        measure = self.neighbors_.measure
+        return measure.metric if measure.function is None else getattr(measure.function, "func", measure.function)
+
+    @property
+    def effective_metric_params_(self) -> dict[str, Any]:
+        """The power of Minkowski's distance where the name does not imply it; keyword arguments of a function."""
+        check_is_fitted(self)
+        measure = self.neighbors_.measure
+        power = {"p": measure.p} if measure.metric == "minkowski" else {}
+        return dict(getattr(measure.function, "keywords", power))
+
+    @property
     def n_samples_fit_(self) -> int:
         """Number of stored rows."""
         check_is_fitted(self)
@@ -277,7 +315,7 @@ class BaseNeighbors(LocalEstimator):
 
     @property
     def scale_(self) -> Floats:
-        """Scale by which each centred term is divided."""
+        """Scale by which each centred term is divided; 0 for a constant column, which Gower's distance leaves out."""
         check_is_fitted(self)
         scale = self.neighbors_.measure.scale
         return np.ones(self.n_features_in_) if scale is None else scale
@@ -359,7 +397,8 @@ class BaseNeighbors(LocalEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         if isinstance(self.metric, str) and self.metric == "precomputed":
-            tags.input_tags.pairwise, tags.input_tags.allow_nan = True, False
+            tags.input_tags.pairwise = tags.input_tags.positive_only = True
+            tags.input_tags.allow_nan = tags.input_tags.sparse = False
         return tags
 
     # ---- files ---------------------------------------------------------------------------------------

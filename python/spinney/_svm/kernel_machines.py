@@ -23,8 +23,8 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, only_if
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.file.codec import SavedState, columns, integer, number, numbers
-from spinney._model.svm.model import KERNELS, FittedMachines
+from spinney._model.file.codec import SavedState, columns, integer, number, numbers, optional
+from spinney._model.svm.model import KERNELS, MAX_DEGREE, FittedMachines
 from spinney._svm.margin_estimator import (
     GAMMA_STEPS,
     PENALTY,
@@ -41,6 +41,7 @@ from spinney._svm.margin_estimator import (
     read_values,
 )
 from spinney._svm.solve import (
+    KERNEL_OVERFLOWS,
     Problems,
     Solution,
     Solver,
@@ -93,7 +94,7 @@ class BaseKernelMachine(BaseMargin):
     kernel: Literal["linear", "poly", "rbf", "sigmoid", "precomputed"] | Callable[..., Any] = parameter(
         StrOptions({*KERNELS, "precomputed"}), callable, default="rbf"
     )
-    degree: int = parameter(Interval(Integral, 0, 1000, closed="both"), default=3)
+    degree: int = parameter(Interval(Integral, 0, MAX_DEGREE, closed="both"), default=3)
     gamma: Literal["scale", "auto", "cv"] | float | ArrayLike = parameter(
         StrOptions({"scale", "auto", "cv"}), Interval(Real, 0.0, None, closed="neither"), "array-like", default="scale"
     )
@@ -142,6 +143,7 @@ class BaseKernelMachine(BaseMargin):
             search = MarginSearch(table, self.cv, groups, RandomState((seed + 1) % 2**32), self._n_threads)
             solved.model.calibration = self._calibrate(table, chosen, search)
         self._set_fitted(solved, chosen)
+        self.shape_fit_ = (len(table.weight), table.schema.n_features)
 
     def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats:
         """Fit the sigmoids that turn scores into probabilities, by cross-validated scores (Platt scaling)."""
@@ -199,7 +201,7 @@ class BaseKernelMachine(BaseMargin):
     def _check_solutions(self, solutions: list[Solution], C: float) -> None:
         """Refuse overflow and an infeasible hard margin; warn if a machine has not converged."""
         if not all(np.isfinite(solution.objective) and np.isfinite(solution.scores).all() for solution in solutions):
-            raise ValueError("Kernel values of these columns overflow. Scale the columns (scale='standard').")
+            raise ValueError(KERNEL_OVERFLOWS)
         reached = [solution.violation <= self.tol and solution.is_bounded for solution in solutions]
         if all(reached):
             return
@@ -230,6 +232,12 @@ class BaseKernelMachine(BaseMargin):
         self._set_chosen(chosen)
 
     # ---- fitted attributes ----------------------------------------------------------------------------
+
+    @property
+    def fit_status_(self) -> int:
+        """0 if all machines have converged to ``tol``, else 1."""
+        check_is_fitted(self)
+        return int((self.kkt_violation_ > self.tol).any())
 
     @property
     def support_(self) -> NDArray[np.int64]:
@@ -343,6 +351,15 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
     decision_function_shape: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
     break_ties: bool = parameter("boolean", default=False)
     _is_class_target = True
+    _saved = SavedState("fitted", {**BaseKernelMachine._saved.fields, "class_weight_": optional(numbers(least=0))})
+
+    def _by_class(self, table: MarginTable) -> Floats:
+        """Return the factor of C of each class."""
+        return np.ones(len(table.target.labels))
+
+    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
+        super()._fit_table(table, groups)
+        self.class_weight_ = self._by_class(table)
 
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict the class of each row; of classes with equal votes, the first unless ``break_ties``.
@@ -446,9 +463,11 @@ class SVC(BaseKernelClassifier):
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
     multi_class: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovo")
 
+    def _by_class(self, table: MarginTable) -> Floats:
+        return class_weights(self.class_weight, table.target.codes, table.weight, table.target.labels)
+
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
-        by_class = class_weights(self.class_weight, table.target.codes, table.weight, table.target.labels)
-        return class_problems(rows, by_class, self.multi_class, table.cost)
+        return class_problems(rows, self._by_class(table), self.multi_class, table.cost)
 
 
 @estimator
@@ -473,7 +492,10 @@ class NuSVC(BaseKernelClassifier):
     """
 
     nu: float = parameter(_NU, default=0.5)
-    _saved = SavedState("fitted", {**_SAVED, "C_": numbers(), "cv_results_": columns()})
+    _saved = SavedState("fitted", {**BaseKernelClassifier._saved.fields, "C_": numbers()})
+    _other_library_advice: ClassVar[dict[str, str]] = {
+        "class_weight": "Pass the weights of rows to fit, as sample_weight. scikit-learn's NuSVC ignores class_weight."
+    }
 
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
         return nu_class_problems(rows, float(self.nu), table.target.labels)

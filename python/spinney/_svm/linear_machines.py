@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -39,6 +40,15 @@ from spinney._svm.margin_estimator import (
 )
 
 _LARGEST_C = 1e30
+_LARGEST_TERM = 1e75  # so that products of four terms are finite
+_OVERFLOWS = (
+    "a linear support vector machine cannot compute with numbers of this size. Scale the columns (scale='standard')"
+)
+
+
+def _refuse_large(terms: Floats) -> None:
+    if max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0))) > _LARGEST_TERM:
+        raise ValueError(f"A column has numbers beyond {_LARGEST_TERM:g}: {_OVERFLOWS}.")
 
 
 @estimator
@@ -102,6 +112,7 @@ class BaseLinearMachine(BasePlanes):
     max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=200)
     fit_intercept: bool = parameter("boolean", default=True)
     intercept_scaling: float = parameter(Interval(Real, 0.0, np.inf, closed="right"), default=1.0)
+    dual: bool | Literal["auto"] = parameter("boolean", StrOptions({"auto"}), default="auto")
     cv: Any = parameter("cv_object", "array-like", default=5)
     _saved: ClassVar[SavedState] = SavedState(
         "fitted",
@@ -119,7 +130,18 @@ class BaseLinearMachine(BasePlanes):
         """Half-width of the epsilon-insensitive tube; None for classification."""
         return None
 
+    @property
+    def _is_sparse(self) -> bool:
+        """Whether the penalty is the sum of the sizes of the weights, so that many of them are 0."""
+        return False
+
+    def _refuse_combination(self) -> None:
+        """Refuse the combinations that scikit-learn refuses."""
+        if not self._is_sparse and not self.loss.startswith("squared") and self.dual is False:
+            raise ValueError(f"loss={self.loss!r} is not supported with dual=False. Use dual='auto'.")
+
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
+        self._refuse_combination()
         grid = Grid(read_penalties(self.C), np.ones(1))
         if grid.penalties.max() > _LARGEST_C:
             raise ValueError(
@@ -150,14 +172,28 @@ class BaseLinearMachine(BasePlanes):
 
     def _planes(self, table: MarginTable, rows: TermRows, C: float, start: list[Plane] | None) -> list[Plane]:
         """Fit the hyperplane of each machine; the interior point method merges equal rows."""
-        squared, planes = self.loss.startswith("squared"), []
+        squared, planes, terms = self.loss.startswith("squared"), [], None
         for m, machine in enumerate(self._machines(rows, table)):
             own = machine.used() if squared else machine.merged
             first = start[m].weights if start is not None and squared else None
-            terms = Terms(own.terms, self._n_threads, bool(self.fit_intercept))
-            ridge = np.append(np.ones(len(own.terms)), 1.0 / self.intercept_scaling**2 if self.fit_intercept else 1.0)
-            problem = PlaneProblem(terms, ridge, own.target, C * own.weight, self._tube, float(self.tol), self.max_iter)
-            planes.append(fit_plane(problem, squared, first))
+            if terms is None or terms.terms is not own.terms:  # machines of the same rows share their products
+                of_intercept = 1.0 / self.intercept_scaling if self.fit_intercept else 1.0
+                ridge = np.append(np.ones(len(own.terms)), of_intercept**2)
+                _refuse_large(own.terms)
+                terms = Terms(own.terms, ridge, self._n_threads, bool(self.fit_intercept))
+            problem = PlaneProblem(
+                terms,
+                own.target,
+                C * own.weight,
+                self._tube,
+                float(self.tol),
+                self.max_iter,
+                lasso=np.sqrt(terms.ridge) if self._is_sparse else None,
+            )
+            with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
+                planes.append(fit_plane(problem, squared, first))
+            if not (np.isfinite(planes[-1].weights).all() and np.isfinite(planes[-1].objective)):
+                raise ValueError(f"The loss overflows: {_OVERFLOWS} and the target.")
         return planes
 
     def _warn(self, planes: list[Plane], C: float) -> None:
@@ -177,7 +213,7 @@ class BaseLinearMachine(BasePlanes):
 class LinearSVC(ClassifierMixin, BaseLinearMachine):
     """Linear support vector classification for many rows.
 
-    Minimises ½|w|² plus ``C`` times the hinge loss, for two classes or for each class against the rest. As in
+    Minimises ½|w|² (or Σ|w|) plus ``C`` times the hinge loss, for two classes or for each class against the rest. As in
     liblinear, the intercept is penalised too; ``intercept_scaling=inf`` leaves it unpenalised, so that shifting a
     column does not change the model.
 
@@ -197,6 +233,7 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     1.0
     """
 
+    penalty: Literal["l1", "l2"] = parameter(StrOptions({"l1", "l2"}), default="l2")
     loss: Literal["hinge", "squared_hinge"] = parameter(StrOptions({"hinge", "squared_hinge"}), default="squared_hinge")
     class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
         dict, StrOptions({"balanced"}), None, default=None
@@ -204,8 +241,22 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
     _is_class_target = True
     _machines = _machines_of_classes
+    _other_library_advice: ClassVar[dict[str, str]] = {
+        "multi_class": "Each class is fitted against the rest, which is scikit-learn's 'ovr'. Leave it out."
+    }
     predict = table_estimator.predict_labels
     decision_function = table_estimator.decision_function
+
+    @property
+    def _is_sparse(self) -> bool:
+        return self.penalty == "l1"
+
+    def _refuse_combination(self) -> None:
+        super()._refuse_combination()
+        if self._is_sparse and self.loss == "hinge":
+            raise ValueError("penalty='l1' is not supported with loss='hinge'. Use loss='squared_hinge'.")
+        if self._is_sparse and self.dual is True:
+            raise ValueError("penalty='l1' is not supported with dual=True. Use dual='auto'.")
 
 
 @estimator
@@ -249,6 +300,9 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
 # ---- the perceptron ----------------------------------------------------------------------------------------------
 
 
+_MOST_ROUNDS, _FEASIBLE = 100, 1e-7  # of the search for the widest plane
+
+
 @estimator
 class Perceptron(ClassifierMixin, BasePlanes):
     """Rosenblatt's perceptron.
@@ -257,7 +311,8 @@ class Perceptron(ClassifierMixin, BasePlanes):
     β + η y x and the intercept b + η y R², where R is the largest norm of a row. It stops after an epoch without
     mistakes. If a hyperplane of margin M separates the classes, that takes at most 2 R²/M² updates (Novikoff). Rows
     that are equal in all terms and in class are merged, the order of the table has no effect, and a weight multiplies
-    η.
+    η. With ``shuffle=False`` each epoch takes the rows one by one in the order of the table, as in an online setting.
+    scikit-learn's perceptron differs in its intercept, which changes by η y, and in its default ``tol=1e-3``.
 
     See Also
     --------
@@ -272,13 +327,22 @@ class Perceptron(ClassifierMixin, BasePlanes):
     True
     """
 
-    eta: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
+    penalty: Literal["l2", "l1", "elasticnet"] | None = parameter(
+        StrOptions({"l2", "l1", "elasticnet"}), None, default=None
+    )
+    alpha: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-4)
+    l1_ratio: float = parameter(Interval(Real, 0.0, 1.0, closed="both"), default=0.15)
+    fit_intercept: bool = parameter("boolean", default=True)
+    eta0: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
     averaged: bool = parameter("boolean", default=False)
     max_iter: int = parameter(Interval(Integral, 1, 2**31 - 1, closed="both"), default=1000)
+    tol: float | None = parameter(Interval(Real, 0.0, None, closed="left"), None, default=None)
+    n_iter_no_change: int = parameter(Interval(Integral, 1, 2**31 - 1, closed="both"), default=5)
     shuffle: bool = parameter("boolean", default=True)
     class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
         dict, StrOptions({"balanced"}), None, default=None
     )
+    random_state: int | RandomState | None = parameter(default=0)
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
 
     _noun = "perceptron"
@@ -289,33 +353,47 @@ class Perceptron(ClassifierMixin, BasePlanes):
     _saved = SavedState(
         "fitted", {"n_updates_": numbers(np.int64), "n_iter_": numbers(np.int64), "novikoff_bound_": bounds()}
     )
+    _other_library_advice: ClassVar[dict[str, str]] = {
+        "eta": "In spinney it is called 'eta0'.",
+        "early_stopping": "Use tol, which stops when the loss of the training rows settles, or averaged=True.",
+        "validation_fraction": "Use tol, which stops when the loss of the training rows settles.",
+        "warm_start": "Each fit starts at weights of 0. Raise max_iter.",
+    }
 
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
         rows = table.learn(table.weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if self.shuffle else 0
-        planes, updates, epochs, clean, novikoff = [], [], [], [], []
-        for own in (machine.merged for machine in self._machines(rows, table)):
+        l1_ratio = {None: 0.0, "l2": 0.0, "l1": 1.0}.get(self.penalty, float(self.l1_ratio))
+        alpha = float(self.alpha) if self.penalty is not None else 0.0
+        planes, updates, epochs, ended, novikoff = [], [], [], [], []
+        for machine in self._machines(rows, table):
+            own = machine.merged if self.shuffle else machine.used()
             radius = float((own.terms**2).sum(axis=0).max(initial=0.0))
-            plane, n_updates, n_epochs, is_clean = _engine.fit_perceptron(
+            plane, n_updates, n_epochs, is_clean, is_settled = _engine.fit_perceptron(
                 np.ascontiguousarray(own.terms.T),
                 np.ascontiguousarray(own.target),
                 own.weight,
-                float(self.eta),
-                radius or 1.0,
-                int(self.max_iter),
-                bool(self.averaged),
-                bool(self.shuffle),
-                seed,
+                rate=float(self.eta0),
+                squared_radius=(radius or 1.0) if self.fit_intercept else 0.0,
+                max_epochs=int(self.max_iter),
+                averaged=bool(self.averaged),
+                shuffles=bool(self.shuffle),
+                seed=seed,
+                l1=alpha * l1_ratio,
+                l2=alpha * (1.0 - l1_ratio),
+                tolerance=-1.0 if self.tol is None else float(self.tol),
+                patience=int(self.n_iter_no_change),
             )
             planes.append(plane)
             updates.append(n_updates)
             epochs.append(n_epochs)
-            clean.append(is_clean)
-            novikoff.append(_novikoff(plane, own, radius))
-        if not all(clean) and not self.averaged:
+            ended.append(is_clean or is_settled)
+            is_bounded = alpha == 0.0 and self.fit_intercept
+            novikoff.append(_novikoff(plane, own, radius) if is_bounded else np.inf)
+        if not all(ended) and not self.averaged:
             warn(
                 f"The perceptron still misclassified rows after max_iter={self.max_iter} epochs; the classes may not "
-                "be linearly separable. Use averaged=True, or LinearSVC.",
+                "be linearly separable. Use tol=1e-3, averaged=True, or LinearSVC.",
                 ConvergenceWarning,
             )
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
@@ -323,17 +401,47 @@ class Perceptron(ClassifierMixin, BasePlanes):
         self.novikoff_bound_ = np.array(novikoff)
 
 
-def _novikoff(plane: Floats, rows: MarginRows, squared_radius: float) -> float:
-    """Return Novikoff's bound 2 R²/M² on the number of updates, where M is the margin of the fitted plane.
+def _novikoff(plane: Floats, rows: MarginRows | TermRows, squared_radius: float) -> float:
+    """Return Novikoff's bound 2 R²/M² on the number of updates, where M is the largest margin of any plane.
 
-    Weights multiply the updates, so that the bound grows by the square of their largest ratio. It is infinite if the
-    plane misclassifies rows.
+    Planes are those through the origin of the rows (x, R), which the perceptron updates. Weights multiply the updates,
+    so that the bound grows by the square of their largest ratio. It is infinite if the fitted plane misclassifies rows.
     """
     radius = np.sqrt(squared_radius) or 1.0
-    norm = np.sqrt((plane[:-1] ** 2).sum() + (plane[-1] / radius) ** 2)
-    scores = _engine.weighted_terms(rows.terms, np.ascontiguousarray(plane), 1)
-    margin = float((rows.target * scores).min()) / norm if norm > 0 else 0.0
+    signed = rows.target[:, np.newaxis] * np.column_stack([rows.terms.T / radius, np.ones(len(rows.target))])
+    found = np.append(plane[:-1], plane[-1] / radius)
+    margin = max(_relative_margin(found, signed), _relative_margin(_widest_plane(signed), signed))
     if not margin > 0:
         return np.inf
     weight_ratio = float(rows.weight.max() / rows.weight.min())
-    return 2.0 * (squared_radius or 1.0) / margin**2 * weight_ratio**2
+    return 2.0 / margin**2 * weight_ratio**2
+
+
+def _relative_margin(plane: Floats, signed: Floats) -> float:
+    """Return the smallest distance of the rows y x to a plane through the origin; negative if it separates them not."""
+    norm = float(np.sqrt((plane**2).sum()))
+    return float((signed @ plane).min()) / norm if norm > 0 else 0.0
+
+
+def _widest_plane(signed: Floats) -> Floats:
+    """Return the shortest w with w · y x ≥ 1 for all rows y x; 0 if there is none.
+
+    Least distance programming (Lawson and Hanson 1974, chapter 23) on the rows that are violated so far.
+    """
+    from scipy.optimize import nnls
+
+    n_terms = signed.shape[1]
+    plane, active = np.zeros(n_terms), np.zeros(0, dtype=np.intp)
+    for _ in range(_MOST_ROUNDS):
+        gap = 1.0 - signed @ plane
+        worst = np.argsort(-gap, kind="stable")[: n_terms + 1]
+        worst = np.setdiff1d(worst[gap[worst] > _FEASIBLE], active)
+        if not len(worst):
+            return plane
+        active = np.append(active, worst)
+        system = np.vstack([signed[active].T, np.ones(len(active))])
+        residual = np.append(np.zeros(n_terms), 1.0) - system @ nnls(system, np.append(np.zeros(n_terms), 1.0))[0]
+        if not residual[-1] > _FEASIBLE**2:  # no plane separates the rows
+            return np.zeros(n_terms)
+        plane = -residual[:-1] / residual[-1]
+    return plane

@@ -1,12 +1,14 @@
 """Solvers of linear support vector machines: Newton's method for squared losses, an interior point method for others.
 
-Both use the rows only through three sums that the engine computes: scores, weighted sums of terms, and weighted
+They use the rows only through three sums that the engine computes: scores, weighted sums of terms, and weighted
 products of terms. The penalty of the intercept b is b² / (2 intercept_scaling²), as in liblinear.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +16,9 @@ import spinney._engine as _engine
 from spinney._data.types import Floats
 
 _SHORTEST = 1e-10  # step of a line search
+_MAX_SWEEPS, _SWEEP_TOL = 50, 1e-6  # of coordinate descent
 _CLOSE = 0.995  # fraction of the distance to the nearest bound
+Solver = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,13 @@ class Plane:
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of the rows, (n_terms, n_rows), and sums over them; the last term is 1, or 0 without an intercept."""
+    """Terms of the rows, (n_terms, n_rows), and sums over them; the last term is 1, or 0 without an intercept.
+
+    `ridge`, (n_terms + 1,), is the penalty of each squared weight: 1, and that of the intercept, which may be 0.
+    """
 
     terms: Floats
+    ridge: Floats
     n_jobs: int
     has_intercept: bool = True
 
@@ -70,15 +78,46 @@ class Terms:
             found[-1], found[:, -1] = 0.0, 0.0
         return found
 
+    def solver(self, factors: Floats) -> Solver | None:
+        """Return a function that solves (products(factors) + diag(ridge)) w = right; None if a number is not finite.
+
+        With fewer rows than terms, it solves a system of the rows of positive factors instead (the
+        identity of Sherman, Morrison and Woodbury).
+        """
+        used, ridge = np.flatnonzero(factors), self.ridge
+        if len(factors) >= self.n_weights or not (ridge > 0).all():
+            matrix = self.products(factors) + np.diag(ridge)
+            return (lambda right: _solved(matrix, right)) if np.isfinite(matrix).all() else None
+        root = np.sqrt(factors[used])
+        gram = self._gram[np.ix_(used, used)]
+        inner = root[:, np.newaxis] * gram * root + np.eye(len(used))
+        if not np.isfinite(inner).all():
+            return None
+
+        def solve(right: Floats) -> Floats:
+            direct = right / ridge
+            within = np.zeros(len(factors))
+            within[used] = root * _solved(inner, root * self.scores(direct)[used])
+            return direct - self.sums(within) / ridge
+
+        return solve
+
+    @cached_property
+    def _gram(self) -> Floats:
+        """Products of all pairs of rows, terms divided by the ridge."""
+        rows = Terms(np.ascontiguousarray(self.terms.T), self.ridge, self.n_jobs)
+        products = rows.products(1.0 / self.ridge[:-1])[:-1, :-1]
+        return np.asarray(products + self.has_intercept / self.ridge[-1])
+
 
 def _solved(matrix: Floats, right: Floats) -> Floats:
     """Solve a positive definite system; where rounding makes it indefinite, add to the diagonal."""
     ridge = 0.0
     while True:
         padded = matrix + ridge * np.eye(len(matrix))
-        solution = _engine.solve_positive(np.ascontiguousarray(padded), np.ascontiguousarray(right))
+        solution = _engine.solve_positive(np.ascontiguousarray(padded), np.ascontiguousarray(right[np.newaxis]))
         if solution is not None:
-            return np.asarray(solution)
+            return np.asarray(np.asarray(solution)[0])
         ridge = max(10 * ridge, 1e-13 * max(float(np.abs(matrix).max()), 1e-300))
 
 
@@ -93,8 +132,6 @@ class PlaneProblem:
     ----------
     table : Terms
         Terms of the rows.
-    ridge : ndarray of shape (n_terms + 1,)
-        Penalty of each squared weight: 1, and that of the intercept, which may be 0.
     z : ndarray of shape (n_rows,)
         Class ±1, or numeric target.
     bound : ndarray of shape (n_rows,)
@@ -105,15 +142,22 @@ class PlaneProblem:
         Tolerance.
     max_iter : int
         Maximum number of iterations.
+    lasso : ndarray of shape (n_terms + 1,), or None
+        Penalty of the size of each weight.
     """
 
     table: Terms
-    ridge: Floats
     z: Floats
     bound: Floats
     epsilon: float | None
     tol: float
     max_iter: int
+    lasso: Floats | None = None
+
+    @property
+    def ridge(self) -> Floats:
+        """Penalty of each squared weight."""
+        return self.table.ridge
 
     def beyond(self, scores: Floats) -> Floats:
         """Return the margin violation of each row, with the sign of the change of score that would reduce it."""
@@ -154,8 +198,10 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
         value = problem.square(weights) / 2 + float((pull * beyond).sum())
         if norm <= problem.tol * first or n_iter == max_iter:
             break
-        hessian = table.products(2.0 * bound * (beyond != 0)) + np.diag(problem.ridge)
-        step = _solved(hessian, -gradient[np.newaxis])[0]
+        solve = table.solver(2.0 * bound * (beyond != 0))
+        if solve is None:
+            break
+        step = solve(-gradient)
         along = table.scores(step)
         length = _line_search(problem, weights, scores, step, along, value, float((gradient * step).sum()))
         if length == 0.0:
@@ -176,6 +222,76 @@ def _line_search(
             return length
         length /= 2
     return 0.0
+
+
+# ---- squared hinge loss with an L1 penalty ----------------------------------------------------------------
+
+
+def sparse_newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
+    """Minimise Σ lasso · |w| + Σ bound · loss² for the hinge loss, by Newton's method with an L1 penalty."""
+    table, bound, lasso = problem.table, problem.bound, problem.lasso
+    assert lasso is not None
+    weights = np.zeros(table.n_weights) if start is None else start
+    scores = table.scores(weights)
+    first = float(np.sqrt(((2.0 * table.sums(bound * problem.z)) ** 2).sum())) or 1.0  # at weights of 0
+    for n_iter in range(problem.max_iter + 1):
+        beyond = problem.beyond(scores)
+        gradient = -2.0 * table.sums(bound * beyond)
+        value = float((lasso * np.abs(weights)).sum() + (bound * beyond * beyond).sum())
+        # the smallest subgradient: 0 at the optimum
+        slope = np.where(weights != 0, gradient + lasso * np.sign(weights), 0.0)
+        slope += np.where(weights == 0, gradient - np.clip(gradient, -lasso, lasso), 0.0)
+        norm = float(np.sqrt((slope**2).sum()))
+        if norm <= problem.tol * first or n_iter == problem.max_iter:
+            break
+        free = np.flatnonzero((weights != 0) | (slope != 0))
+        hessian = table.products(2.0 * bound * (beyond != 0))[np.ix_(free, free)]
+        step = np.zeros_like(weights)
+        step[free] = _lasso_step(hessian, gradient[free], weights[free], lasso[free])
+        along, length = table.scores(step), 1.0
+        decrease = float((gradient * step).sum() + (lasso * (np.abs(weights + step) - np.abs(weights))).sum())
+        while length > _SHORTEST:
+            missed = problem.beyond(scores + length * along)
+            tried = weights + length * step
+            if float((lasso * np.abs(tried)).sum() + (bound * missed**2).sum()) <= value + 1e-4 * length * decrease:
+                break
+            length /= 2
+        else:
+            break
+        weights, scores = tried, scores + length * along
+    return Plane(weights, value, norm / first, n_iter)
+
+
+def _lasso_step(hessian: Floats, gradient: Floats, weights: Floats, lasso: Floats) -> Floats:
+    """Minimise the quadratic model of the loss plus Σ lasso · |w + step|.
+
+    A sweep of coordinate descent finds the signs of the weights; then a linear system has the minimum among weights of
+    these signs, or the way to the first weight that becomes 0.
+    """
+    found, product = weights.copy(), np.zeros(len(weights))  # product: hessian times the step
+    diagonal = hessian.diagonal() + 1e-12 * max(float(hessian.diagonal().max(initial=0.0)), 1e-300)
+    for _ in range(_MAX_SWEEPS):
+        fall = 0.0
+        for j in range(len(found)):
+            pull = diagonal[j] * found[j] - gradient[j] - product[j]
+            change = (max(pull - lasso[j], 0.0) + min(pull + lasso[j], 0.0)) / diagonal[j] - found[j]
+            if change != 0.0:
+                found[j] += change
+                product += change * hessian[j]
+                fall += change * change * diagonal[j]
+        if fall <= _SWEEP_TOL * float(((found - weights) * product).sum()):
+            break
+        own = np.flatnonzero(found)
+        if len(own):
+            slope = gradient[own] + product[own] + lasso[own] * np.sign(found[own])
+            step = _solved(hessian[np.ix_(own, own)], -slope)
+            crossing = step * found[own] < 0
+            length = float((-found[own][crossing] / step[crossing]).min(initial=1.0))
+            moved = found[own] + length * step
+            moved[crossing & (moved * found[own] <= 1e-15 * found[own] ** 2)] = 0.0
+            product += (hessian[:, own] * (moved - found[own])).sum(axis=1)
+            found[own] = moved
+    return found - weights
 
 
 # ---- hinge and epsilon-insensitive loss -------------------------------------------------------------------
@@ -230,8 +346,8 @@ def _advance(problem: PlaneProblem, point: _Interior, sign: Floats, gradient: Fl
     if not (mean > 0 and point.a.min() > 0 and rest.min() > 0):
         return False
     stiff = 1.0 / (point.low / point.a + point.high / rest)
-    matrix = table.products(stiff.sum(axis=0)) + np.diag(problem.ridge)
-    if not np.isfinite(matrix).all():
+    solve = table.solver(stiff.sum(axis=0))
+    if solve is None:
         return False
     residual = gradient - point.low + point.high
     target = problem.ridge * point.weights - sums
@@ -240,7 +356,7 @@ def _advance(problem: PlaneProblem, point: _Interior, sign: Floats, gradient: Fl
         """Return the Newton steps of a, both multipliers and the weights toward complementarity equal to the goals."""
         push = residual - (low_goal - point.a * point.low) / point.a + (high_goal - rest * point.high) / rest
         right = -target - table.sums((sign * stiff * push).sum(axis=0))
-        step_w = _solved(matrix, right[np.newaxis])[0]
+        step_w = solve(right)
         step_a = -stiff * (push + sign * table.scores(step_w))
         step_low = (low_goal - point.a * point.low - point.low * step_a) / point.a
         step_high = (high_goal - rest * point.high + point.high * step_a) / rest
@@ -273,7 +389,9 @@ def _longest_step(point: _Interior, rest: Floats, a: Floats, low: Floats, high: 
 
 
 def fit_plane(problem: PlaneProblem, squared: bool, start: Floats | None) -> Plane:
-    """Fit one hyperplane by the solver for its loss."""
+    """Fit one hyperplane by the solver for its loss and penalty."""
+    if problem.lasso is not None:
+        return sparse_newton(problem, start)
     if (level := problem.level()) is not None:
         return level
     return newton(problem, start) if squared else interior(problem)

@@ -22,7 +22,7 @@ from spinney._data.design import Design
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import sums_by_code
 from spinney._data.types import Floats, TableLike
-from spinney._estimator.costs import read_cost_matrix
+from spinney._estimator.costs import read_cost_matrix, weights_of_classes
 from spinney._estimator.held_out import Fold, read_folds
 from spinney._estimator.parameters import N_JOBS, SCALE, UNSEEN, estimator, parameter, scale_name
 from spinney._estimator.table_estimator import TableEstimator
@@ -39,16 +39,16 @@ def class_weights(
     if given is None:
         return np.ones(len(classes))
     if isinstance(given, dict):
-        unknown = [label for label in given if label not in set(classes.tolist())]
-        if unknown:
-            raise ValueError(f"class_weight names a class that y does not have: {unknown[0]!r}. Drop it.")
-        by_class = np.array([given.get(label, 1.0) for label in classes.tolist()], dtype=np.float64)
+        by_class = weights_of_classes(given, classes)
     else:
         total = sums_by_code(codes, weight, len(classes))
         by_class = weight.sum() / (len(classes) * np.where(total > 0, total, 1.0))
     if not (np.isfinite(by_class) & (by_class >= 0)).all():
         raise ValueError("class_weight must give finite weights of at least 0.")
     return np.asarray(by_class)
+
+
+_LARGEST_WEIGHT = 1e100
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,7 @@ class BaseMargin(TableEstimator):
     unseen: Unseen = parameter(UNSEEN, default="missing")
     random_state: int | RandomState | None = parameter("random_state", default=None)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
+    verbose: int | bool | None = parameter("verbose", None, default=None)
 
     margin_: FittedMargin = field(init=False)
     _model_attribute = "margin_"
@@ -207,6 +208,11 @@ class BaseMargin(TableEstimator):
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)
         weight = read_weights(sample_weight, raw.n_rows)
         weight = np.ones(raw.n_rows) if weight is None else weight
+        if weight.max() > _LARGEST_WEIGHT:
+            raise ValueError(
+                f"sample_weight reaches {weight.max():g}: a {self._noun} cannot compute with numbers of this size. "
+                "Rescale the weights, and choose C for them."
+            )
         matrix = self._read_matrix(columns)
         self._fit_table(MarginTable(columns, schema, target, weight, scale_name(self.scale), matrix, cost), groups)
         self._set_schema(schema)
@@ -225,8 +231,9 @@ class BaseMargin(TableEstimator):
     @classmethod
     def _check_saved(cls, found: dict[str, Any], model: FittedModel) -> None:
         assert isinstance(model, FittedMargin)
-        for values in found.values():
-            if isinstance(values, np.ndarray) and len(values) != model.n_machines:
+        for name, values in found.items():
+            n_wanted = model.class_columns[0].stop if name == "class_weight_" else model.n_machines
+            if isinstance(values, np.ndarray) and len(values) != n_wanted:
                 refuse("is damaged: its attributes do not have one entry per machine")
 
     def _scores(self, X: TableLike) -> Floats:
@@ -269,11 +276,17 @@ class MarginSearch:
                 for p, model in enumerate(fit_path(rows, gamma, grid.penalties)):
                     scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_jobs)
                     actual = table.target.values[fold.held_out]
-                    if table.target.classes is None:
-                        loss = (scores[:, 0] - actual) ** 2
-                    else:
-                        loss = np.asarray(model.score_codes(scores)[:, 0] != actual, dtype=np.float64)
-                    errors[g, p, f] = (loss * weight).sum() / weight.sum()
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        if table.target.classes is None:
+                            loss = (scores[:, 0] - actual) ** 2
+                        else:
+                            loss = np.asarray(model.score_codes(scores)[:, 0] != actual, dtype=np.float64)
+                        errors[g, p, f] = (loss * weight).sum() / weight.sum()
+                    if not (np.isfinite(scores).all() and np.isfinite(errors[g, p, f])):
+                        raise ValueError(
+                            "The errors of the cross-validation overflow. Scale the columns (scale='standard') and the "
+                            "target, or choose smaller values of gamma."
+                        )
         means = (errors * total).sum(axis=2) / total.sum()
         best_p, best_g = np.unravel_index(int(means.T.argmin()), means.T.shape)
         return Chosen(float(grid.penalties[best_p]), float(grid.gammas[best_g]), grid.table(errors, means))

@@ -13,9 +13,10 @@ import spinney._engine as _engine
 from spinney._data.design import Design
 from spinney._data.reproducible import exp, log
 from spinney._data.types import Floats
-from spinney._model.svm.model import FittedMachines, platt_scaled
+from spinney._model.svm.model import FittedMachines, largest_kernel_value, platt_scaled
 from spinney._svm.margin_estimator import MarginRows
 
+KERNEL_OVERFLOWS = "Kernel values of these columns overflow. Scale the columns (scale='standard')."
 _LEAST_MARGIN = 1e-12  # below it the classes coincide, and the solution is not rescaled
 
 
@@ -207,6 +208,8 @@ class Solver:
     def solve(self, rows: MarginRows, problems: Problems, penalties: Floats) -> list[list[Solution]]:
         """Solve all machines for ascending penalties; return the solutions of all machines for each penalty."""
         name, terms = self.matrix(rows.terms)
+        if np.isinf(largest_kernel_value(name, self.gamma, self.coef0, self.degree, terms.T)):
+            raise ValueError(KERNEL_OVERFLOWS)
         results = _engine.fit_machines(
             np.ascontiguousarray(terms),
             name,
@@ -228,10 +231,11 @@ class Solver:
             self.is_double,
             self.n_jobs,
         )
-        return [
-            [_solution(problems, m, float(penalty), results[m][p]) for m in range(len(problems.ends))]
-            for p, penalty in enumerate(penalties)
-        ]
+        with np.errstate(over="ignore", invalid="ignore"):  # of kernel values, which the caller refuses
+            return [
+                [_solution(problems, m, float(penalty), results[m][p]) for m in range(len(problems.ends))]
+                for p, penalty in enumerate(penalties)
+            ]
 
 
 def _solution(problems: Problems, m: int, penalty: float, result: Any) -> Solution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from spinney._tree.growing import GrowingEstimator
 from spinney._tree.pruning import FitRows, PruningResult, check_request, prune_grown
 from spinney._tree.settings import GrowthSettings, GrowthTarget
 from spinney._tree.shrinkage import shrunk
+from spinney._tree.size_search import search_size
 from spinney._tree.task import Growth, Target
 
 
@@ -146,16 +147,23 @@ class TreeFit:
             weight, weight_val = self._split_weights(target, weight)
             held_out = HeldOut(columns, loss, weight_val)
         user = prepare(settings.criterion, target.array, weight, target.n_classes)
-        grower = TreeGrower(settings, schema, columns, target, self.random, costs, time is not None, user)
-
-        def grow(rows_weight: Floats | None) -> FittedTree:
-            tree, _ = grower.grow(rows_weight)
-            return task.restated(FittedTree(tree, target.n_classes or None, grower.n_outputs), costs)
-
+        first = TreeGrower(settings, schema, columns, target, self.random, costs, time is not None, user)
         gains = partial(settings.split_gains, schema, costs)
-        growth = Growth(columns, target.codes, weight, grow, loss, task.node_risks, gains, settings.n_threads, time)
+
+        def growth_with(chosen: GrowthSettings) -> Growth:
+            grower = replace(first, settings=chosen)
+
+            def grow(rows_weight: Floats | None) -> FittedTree:
+                tree, _ = grower.grow(rows_weight)
+                return task.restated(FittedTree(tree, target.n_classes or None, grower.n_outputs), costs)
+
+            return Growth(columns, target.codes, weight, grow, loss, task.node_risks, gains, settings.n_threads, time)
+
+        size = search_size(settings, growth_with, target.array, inputs.groups, self.random)
+        growth = growth_with(size.settings)
         tree = growth.grow(weight)
-        attributes = target.attributes() | {"n_outputs_": grower.n_outputs} | task.cost_attributes(costs)
+        attributes = target.attributes() | {"n_outputs_": first.n_outputs} | task.cost_attributes(costs)
+        attributes |= size.attributes
         fitted = partial(self.with_tree, schema, attributes)
         rows = FitRows(inputs.X, y, target.array, inputs.groups, self.random, fitted)
         pruned = prune_grown(task, tree, growth, held_out, rows)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import HasMethods, Hidden, Interval, RealNotInt, StrOptions
 
 from spinney._cluster.collections import lazy_for_collections
 from spinney._data import Schema
@@ -18,6 +18,7 @@ from spinney._data.reproducible import log
 from spinney._data.types import ByColumn, ColumnGroups, ColumnNames, Floats, RandomState, TableLike
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.user_criterion import SAVED_NAME
 from spinney._model.tree import FittedTree
 from spinney._tree.settings import GrowthSettings
 from spinney._tree.task import Task
@@ -32,16 +33,16 @@ SOME_FEATURES = (
     StrOptions({"sqrt", "log2"}),
     None,
 )
-_USER_DEFINED = HasMethods(["evaluate", "split"])
-_ClassName = Literal["gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio", "user"]
-_RegressionName = Literal["squared_error", "friedman_mse", "absolute_error", "poisson", "user"]
+_USER_DEFINED = (HasMethods(["evaluate", "split"]), Hidden(StrOptions({SAVED_NAME})))
+_ClassName = Literal["gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"]
+_RegressionName = Literal["squared_error", "friedman_mse", "absolute_error", "poisson"]
 ClassCriterion = _ClassName | Criterion
 RegressionCriterion = _RegressionName | Criterion
-CLASS_CRITERIA = (StrOptions(set(get_args(_ClassName))), _USER_DEFINED)
+CLASS_CRITERIA = (StrOptions(set(get_args(_ClassName))), *_USER_DEFINED)
 _REGRESSION_CRITERIA = set(get_args(_RegressionName))
 NUMBER_CRITERIA, TREE_NUMBER_CRITERIA = (
-    (StrOptions(_REGRESSION_CRITERIA), _USER_DEFINED),
-    (StrOptions(_REGRESSION_CRITERIA | {"exponential"}), _USER_DEFINED),
+    (StrOptions(_REGRESSION_CRITERIA), *_USER_DEFINED),
+    (StrOptions(_REGRESSION_CRITERIA | {"exponential"}), *_USER_DEFINED),
 )
 PURITY = (Interval(Real, 0.0, 1.0, closed="right"), None)
 COST_SPLITS = (StrOptions({"altered_priors", "generalised_gini"}), None)

@@ -14,6 +14,7 @@ from scipy.special import betaincinv
 import spinney._engine as _engine
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import Fold, HeldOut, Loss, node_losses, prune_best_first, read_folds, read_row_groups
+from spinney._estimator.metrics import check_scoring, find_scorer, metric_key
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import ComplexityTable
 from spinney._tree.settings import GrowthSettings, Scorer
@@ -52,10 +53,9 @@ class NestedTrees:
         """Collect the trees that are best at `floor` or above."""
         _, alpha, risk, n_leaves, _ = tree.engine.pruning_path(risks)
         n_free = int(np.searchsorted(alpha, reached(floor), side="right"))
-        above = alpha[n_free:]
-        last = np.flatnonzero(np.append(above[1:] != above[:-1], True)) if len(above) else np.empty(0, int)
-        after = np.append(n_free, n_free + 1 + last)
-        return cls(np.append(floor, above[last]), risk[after], n_leaves[after].astype(np.int64), float(risks[0]))
+        last = n_free + last_of_ties(alpha[n_free:])
+        after = np.append(n_free, 1 + last)
+        return cls(np.append(floor, alpha[last]), risk[after], n_leaves[after].astype(np.int64), float(risks[0]))
 
     @property
     def cuts(self) -> Floats:
@@ -72,6 +72,11 @@ class NestedTrees:
 def reached(alpha: Floats | float) -> Floats:
     """Return penalties with the tolerance by which an equal alpha may exceed them."""
     return np.asarray(alpha * (1 + _engine.alpha_rounding))
+
+
+def last_of_ties(alpha: Floats) -> NDArray[np.intp]:
+    """Return the position of the last of each group of ascending penalties that are equal but for rounding."""
+    return np.flatnonzero(np.append(alpha[1:] > reached(alpha[:-1]), True)) if len(alpha) else np.empty(0, np.intp)
 
 
 @dataclass(frozen=True)
@@ -163,8 +168,10 @@ def evaluate_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) ->
     """Return the mean loss of the held-out rows at every cut, and its standard error.
 
     A row that is held out several times, in repeated folds, counts each time in the mean, but as one row in the
-    standard error.
+    standard error. So does a row of any weight: weights in another unit give the same tree.
     """
+    if growth.weight is not None:  # squares of huge weights would overflow; a power of two changes no other bit
+        growth = replace(growth, weight=np.ldexp(growth.weight, -math.frexp(float(growth.weight.max()))[1]))
     total, total_weight = np.zeros(n_cuts), 0.0
     held_out = np.zeros(growth.n_rows, dtype=bool)
     squares_in_units = []
@@ -181,7 +188,9 @@ def evaluate_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) ->
     cases = once if growth.exposure is None else once / growth.exposure[held_out]
     n_times = total_weight / float(once.sum())
     variance = np.maximum(total_squares / n_times - (total / unit / n_times) ** 2 / float(cases.sum()), 0.0)
-    error_se = np.sqrt(variance) / float(once.sum()) * unit
+    # Kish's effective number of rows: the unit of the weights does not matter, and unequal weights count for fewer rows
+    copies = float((cases**2).sum() / cases.sum())
+    error_se = np.sqrt(variance * copies) / float(once.sum()) * unit
     return total / total_weight, error_se
 
 
@@ -298,6 +307,7 @@ def check_request(task: Task, held_out: bool, groups: ColumnLike, n_rows: int) -
     """Refuse parameters of pruning that contradict each other, before anything is grown."""
     settings = task.settings
     how = settings.prune
+    check_scoring(settings.scoring, isinstance(task, Classification))
     if settings.ccp_alpha > 0 and settings.cp is not None:
         raise ValueError("Pass either ccp_alpha or cp, not both: cp is ccp_alpha as a fraction of the root's risk.")
     if how == "validation" and not held_out:
@@ -310,7 +320,7 @@ def check_request(task: Task, held_out: bool, groups: ColumnLike, n_rows: int) -
         raise ValueError("prune='pessimistic' does not take account of costs or priors. Use prune='cv'.")
     if groups is not None:
         read_row_groups(groups, n_rows)
-        if how != "cv" and settings.shrinkage != "cv":
+        if how != "cv" and settings.shrinkage != "cv" and not settings.searches_size:
             raise ValueError("groups define the folds of prune='cv', but prune is not 'cv'. Leave them out.")
 
 
@@ -369,7 +379,8 @@ def _row_loss(task: Task, growth: Growth, rows: FitRows) -> Loss | None:
     """Return the loss of a row by which trees are chosen; None: the scorer has no such loss."""
     if task.settings.scoring is None:
         return growth.loss
-    if isinstance(task, Classification) and task.settings.scoring == "neg_log_loss" and rows.target.shape[1] == 1:
+    is_log_loss = isinstance(task.settings.scoring, str) and metric_key(task.settings.scoring) == "neg_log_loss"
+    if isinstance(task, Classification) and is_log_loss and rows.target.shape[1] == 1:
         return task.log_loss(rows.target)
     return None
 
@@ -423,10 +434,9 @@ def _table(
 
 
 def _score(scoring: str | Scorer, rows: FitRows) -> Score:
-    from sklearn.metrics import get_scorer
     from sklearn.utils import _safe_indexing
 
-    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    scorer = find_scorer(scoring)
 
     def score(tree: FittedTree, alpha: float, held_out: NDArray[np.intp]) -> float:
         pruned = rows.fitted(tree).pruned(alpha=alpha)

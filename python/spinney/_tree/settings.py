@@ -65,6 +65,8 @@ class GrowthSettings:
 
     Attributes
     ----------
+    max_depth, min_samples_leaf : int or float
+        "cv" until `search_size` has replaced it.
     random_ties : bool
         Whether ties between columns are broken at random even if nothing else is random: in the trees of a forest.
     """
@@ -123,6 +125,12 @@ class GrowthSettings:
     def criterion_name(self) -> str:
         """Name of the criterion; the same for all user-defined criteria."""
         return name_of(self.criterion)
+
+    @property
+    def searches_size(self) -> bool:
+        """Whether cross-validation is to choose `max_depth` or `min_samples_leaf`."""
+        values: tuple[object, ...] = (self.max_depth, self.min_samples_leaf)
+        return "cv" in values
 
     @property
     def n_threads(self) -> int:

@@ -14,7 +14,7 @@ from sklearn.utils import compute_sample_weight
 import spinney._engine as _engine
 from spinney._data.reproducible import log
 from spinney._data.types import ColumnLike, Floats
-from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors, weights_of_classes
 from spinney._estimator.exposure import deviance, per_exposure, shrink_rates, survival_rates
 from spinney._estimator.held_out import Loss
 from spinney._estimator.target import encode_labels, read_classes, read_values, warn_if_coarse
@@ -125,9 +125,13 @@ class Classification(Task):
         return Target(found.codes, found.classes)
 
     def weights(self, target: Target, y: ColumnLike, weight: Floats | None) -> Floats | None:
-        if self.settings.class_weight is None:
+        given, classes = self.settings.class_weight, target.classes
+        if given is None:
             return weight
-        by_class = compute_sample_weight(self.settings.class_weight, np.asarray(y))
+        if isinstance(given, dict) and classes is not None and len(classes) == 1:
+            by_class = weights_of_classes(given, classes[0])[target.array[:, 0].astype(np.intp)]
+        else:
+            by_class = compute_sample_weight(given, np.asarray(y))
         if not (by_class >= 0).all() or not np.isfinite(by_class).all():
             raise ValueError("class_weight must give finite weights of at least 0.")
         if not (by_class > 0).any():

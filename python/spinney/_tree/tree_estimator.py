@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._cluster.single_worker import fit_on_one_worker
 from spinney._data import Schema
-from spinney._data.display import plural
+from spinney._data.display import nearest_name, plural
 from spinney._data.scan import client_of
 from spinney._data.schema import Input
 from spinney._data.types import ByClass, ByColumn, ColumnLike, TableLike
@@ -27,13 +27,14 @@ from spinney._estimator.estimator import About
 from spinney._estimator.fit_inputs import FitInputs, ValidationSet, check_together
 from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.file.codec import SavedState, flag, listed, number, optional
+from spinney._model.file.codec import SavedState, columns, flag, integer, listed, number, optional
 from spinney._model.model import fractions
 from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
 from spinney._tree.complexity_table import SAVED_PRUNING, ComplexityTable
 from spinney._tree.fit import TreeFit, TreeResult
 from spinney._tree.growing import AT_LEAST_0, GrowingEstimator, at_least
+from spinney._tree.pruning import last_of_ties
 from spinney._tree.rpart import control, report
 from spinney._tree.rpart.estimator import RpartResult, fit_by_rpart
 from spinney._tree.rpart.record import RpartRecord, record_from_json, record_to_json
@@ -46,6 +47,9 @@ _SAVED = SavedState(
     {
         "shrinkage_": optional(number(key="shrinkage")),
         "_had_missing": optional(listed(flag(), "n_features", key="had_missing")),
+        "max_depth_": optional(integer(least=1, key="chosen_depth")),
+        "min_samples_leaf_": optional(integer(least=1, key="chosen_leaf")),
+        "cv_results_": columns("max_depth", "min_samples_leaf"),
         **SAVED_PRUNING.fields,
     },
 )
@@ -55,6 +59,12 @@ _SAVED = SavedState(
 class BaseTree(GrowingEstimator):
     """A decision tree."""
 
+    max_depth: int | Literal["cv"] | None = parameter(  # type: ignore[assignment]
+        at_least(1), StrOptions({"cv"}), None, default=None
+    )
+    min_samples_leaf: int | float | Literal["cv"] = parameter(  # type: ignore[assignment]
+        at_least(1), Interval(Real, 0, 1, closed="neither"), StrOptions({"cv"}), default=1
+    )
     splitter: Literal["best", "random"] = parameter(StrOptions({"best", "random"}), default="best")
     validation_fraction: float | None = parameter(Interval(Real, 0, 1, closed="neither"), None, default=None)
     missing: Literal["learned", "surrogate"] = parameter(StrOptions({"learned", "surrogate"}), default="learned")
@@ -92,7 +102,7 @@ class BaseTree(GrowingEstimator):
         settings = self._settings
         if settings.dialect is not None:
             return 0
-        if settings.prune == "cv":
+        if settings.prune == "cv" or settings.searches_size:
             return int(settings.cv) if isinstance(settings.cv, Integral) else 0
         return 2 if settings.shrinkage == "cv" else 0
 
@@ -148,13 +158,13 @@ class BaseTree(GrowingEstimator):
             "class" for a classifier. For a regressor: "anova" for means (the default); "poisson" for rates of events,
             y being counts or (exposure, counts); "exp" for survival, y being (time, status) or (start, stop, status).
         minsplit : int, optional
-            Fewest rows in a node that is split; 20, or three times minbucket if only minbucket is passed.
+            Minimum number of rows in a node that is split; 20, or three times minbucket if only minbucket is passed.
         minbucket : int, optional
-            Fewest rows on each side of a split; a third of minsplit.
+            Minimum number of rows on each side of a split; a third of minsplit.
         cp : float, default=0.01
             Subtrees that lower the risk by less than this fraction of the root's risk per split are pruned.
         maxcompete, maxsurrogate : int, default=4 and 5
-            Runner-up and surrogate splits stored at each node.
+            Maximum numbers of competing and of surrogate splits stored at each node.
         usesurrogate : {0, 1, 2}, default=2
             Rows with a missing value stop at the node (0), follow surrogates or stop (1), or follow surrogates or the
             majority (2).
@@ -165,20 +175,20 @@ class BaseTree(GrowingEstimator):
         xval : int or array of fold numbers, default=10
             Folds of the cross-validation; 0: none.
         prior : array-like or dict by label, optional
-            Classes: their probabilities.
+            Classification: prior class probabilities.
         loss : array-like, frame or dict of dicts, optional
-            Classes: cost of predicting the column's class for a row of the row's class.
+            Classification: cost of predicting class j (column) for a row of class i (row).
         split : {"gini", "information"}, default="gini"
-            Classes: measure of a split.
+            Classification: split criterion.
         shrink : float, optional
-            Rates: coefficient of variation of the prior that shrinks them towards the overall rate; 1, or 0 with
-            ``error="sqrt"``.
+            Rates: coefficient of variation of the prior of the leaf rates, which are shrunk towards the overall rate;
+            1, or 0 with ``error="sqrt"``.
         error : {"deviance", "sqrt"}, default="deviance"
             Rates: error of held-out rows.
         cost : array-like or dict by column name, optional
             Cost of each column.
         rpart_quirks : bool, default=False
-            Whether to reproduce rpart's known bugs too.
+            Whether to reproduce rpart's known bugs.
         **parameters
             Other parameters of the estimator, such as random_state for the folds.
 
@@ -190,7 +200,12 @@ class BaseTree(GrowingEstimator):
         words = {name: value for name, value in locals().items() if name not in ("cls", "parameters")}
         if cls.splitter != "best":
             whole = "DecisionTreeClassifier" if cls._is_class_target else "DecisionTreeRegressor"
-            raise ValueError(f"rpart's trees have the best cuts, not cuts drawn at random. Use {whole}.rpart.")
+            raise ValueError(f"rpart's trees use the best thresholds, not random ones. Use {whole}.rpart.")
+        for name in parameters:
+            if name not in cls._get_param_names():
+                rpart_names = ", ".join(words)
+                advice = nearest_name(name, list(words), f"Those of rpart are: {rpart_names}.")
+                raise TypeError(f"Neither rpart nor {cls.__name__} has a parameter {name!r}. {advice}")
         return cls(**control.tree_parameters(cls._is_class_target, words, parameters))
 
     # ---- fitting -------------------------------------------------------------------------------------
@@ -301,8 +316,9 @@ class BaseTree(GrowingEstimator):
         Returns
         -------
         Bunch
-            `ccp_alphas`, the penalties at which a branch is pruned, and `impurities`, the total risk of the leaves
-            afterwards: their impurity, or their error with ``risk="error"``.
+            `ccp_alphas`, the penalties at which branches are pruned, and `impurities`, the total risk of the leaves
+            afterwards: their impurity, or their error with ``risk="error"``. Branches with the same penalty are pruned
+            together.
         """
         if X is None and y is None and sample_weight is None:
             self._check_is_fitted()
@@ -314,7 +330,8 @@ class BaseTree(GrowingEstimator):
             other = copy.copy(self).set_params(ccp_alpha=0.0, cp=None, prune=None)
             tree = other.fit(X, y, sample_weight).tree_
         _, alphas, risks, _, _ = tree.engine.pruning_path(self._node_risks(tree), self._n_threads)
-        return Bunch(ccp_alphas=np.concatenate([[0.0], alphas]), impurities=risks)
+        last = last_of_ties(alphas)
+        return Bunch(ccp_alphas=np.append(0.0, alphas[last]), impurities=risks[np.append(0, 1 + last)])
 
     def pruned(self, *, alpha: float | None = None, cp: float | None = None) -> Self:
         """Return a more heavily pruned copy of the fitted tree, without growing it again.

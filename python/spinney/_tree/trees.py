@@ -12,6 +12,7 @@ from spinney._estimator.parameters import estimator, parameter
 from spinney._tree import growing
 from spinney._tree.task import Classification, Regression
 from spinney._tree.tree_estimator import BaseTree
+from spinney.inspect.explain.recursion import OF_TREES, recursive_dependence
 
 
 @estimator
@@ -46,6 +47,7 @@ class DecisionTreeClassifier(ClassifierMixin, BaseTree):
     predict_log_proba = growing.predict_log_proba
 
 
+@recursive_dependence(OF_TREES)
 @estimator
 class DecisionTreeRegressor(RegressorMixin, BaseTree):
     """A decision tree for a numeric target.

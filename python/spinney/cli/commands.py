@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +30,19 @@ _WHY_NOT_AUTO = {
     "adaboost": "AdaBoost has no out-of-bag rows. Pass the number of rounds, or leave it out.",
     "extra-trees": "Extra-trees are fitted to all rows, so none is out of bag. Pass a number, or --model forest.",
 }
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Show on a terminal that a command starts, while its modules are imported, which takes a second or more."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    print("starting …", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
 
 
 def _check_options(kind: str, options: dict[str, Any], folds: int) -> None:
@@ -66,7 +83,7 @@ def _source(table: Path, target: str | None, options: dict[str, Any], names: tup
 
 
 def _csv_format(options: dict[str, Any]) -> CsvFormat:
-    """Remove the options that say how a CSV file is written, and return them."""
+    """Remove the options that describe the format of a CSV file, and return them."""
     from spinney._data.csv_format import CsvFormat
 
     missing = tuple(options.pop("missing")) or None
@@ -94,7 +111,8 @@ def demo(**options: Any) -> None:
       spinney demo
       spinney demo --model tree --model forest --out penguins
     """
-    from spinney.cli.study import run_demo
+    with _loading():
+        from spinney.cli.study import run_demo
 
     run_demo(**options)
 
@@ -121,9 +139,11 @@ def study(table: Path, target: str | None, out: Path | None, as_json: bool, **op
       spinney predict loans-study/best.model applicants.csv
       spinney explain loans-study/best.model loans.csv --row 3
     """
-    from spinney.cli.study import run_study
+    start = time.monotonic()
+    with _loading():
+        from spinney.cli.study import run_study
 
-    run_study(_source(table, target, options, ()), options, out=out, as_json=as_json)
+    run_study(_source(table, target, options, ()), options, start, out=out, as_json=as_json)
 
 
 @command
@@ -156,8 +176,9 @@ def explain(model: Path, table: Path, as_json: bool, **request: Any) -> None:
     """
     if sum(request[name] is not None for name in ("target", "column", "row")) != 1:
         raise click.UsageError("Choose what to explain: one of --target COL, --column COL and --row N.")
-    if request["want"] is not None and request["row"] is None:
-        raise click.UsageError("--want requires --row.")
+    for name in ("want", "id"):
+        if request[name] is not None and request["row"] is None:
+            raise click.UsageError(f"--{name} requires --row.")
     from spinney.cli.use import ExplainRequest, run_explain
 
     format_ = _csv_format(request)
@@ -221,7 +242,8 @@ def compare(table: Path, target: str | None, plot: Path | None, as_json: bool, *
       spinney compare loans.csv --target repaid --model forest --model boosting
       spinney compare loans.csv --target repaid --metric roc_auc --plot loans.png
     """
-    from spinney.cli.study import run_compare
+    with _loading():
+        from spinney.cli.study import run_compare
 
     source = _source(table, target, options, ("task", "drop", "weight", "group", "time"))
     run_compare(source, options | {"models": options["models"] or _COMPARED}, plot=plot, as_json=as_json)
@@ -239,7 +261,8 @@ def bench(table: Path | None, target: str | None, **options: Any) -> None:
       spinney bench
       spinney bench loans.csv --target repaid --rounds 5
     """
-    from spinney.cli.study import run_bench
+    with _loading():
+        from spinney.cli.study import run_bench
 
     if (table is None) != (target is None):
         raise click.UsageError("TABLE requires --target and the reverse. Pass both, or neither.")

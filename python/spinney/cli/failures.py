@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
+
+from spinney._data.display import for_terminal
 
 INTERRUPTED = 130  # exit code of a command ended by Ctrl-C
 
@@ -28,6 +31,26 @@ class Command(click.Command):
         options["help"] = _preserve_lines(options.get("help"))
         super().__init__(*args, **options)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless an output would overwrite an input."""
+        paths = {name: value for name, value in ctx.params.items() if isinstance(value, Path)}
+        for name in _OUTPUTS & paths.keys():
+            for other in paths.keys() - _OUTPUTS:
+                if _is_same_file(paths[name], paths[other]):
+                    raise fail(
+                        f"'{paths[name]}' is an input of this command, and would be overwritten. Name another file."
+                    )
+        return super().invoke(ctx)
+
+
+_OUTPUTS = {"out", "svg", "plot"}  # parameters that name files to write
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return one.is_file() and other.is_file() and one.samefile(other)
+    return False
+
 
 class InvalidCommand(click.UsageError):
     """A usage error that is printed in one line."""
@@ -35,7 +58,7 @@ class InvalidCommand(click.UsageError):
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the error, and where to find help."""
         path = "spinney" if self.ctx is None else self.ctx.command_path
-        text = " ".join(self.format_message().split())
+        text = for_terminal(" ".join(self.format_message().split()))
         click.echo(f"Error: {text} See '{path} --help'.", file=file, err=True)
 
 
@@ -104,7 +127,7 @@ def _discard_output() -> None:
 
 def fail(message: str) -> click.ClickException:
     """Return the error that ends a command with exit code 1; its message becomes one line."""
-    return click.ClickException(" ".join(message.split()))
+    return click.ClickException(for_terminal(" ".join(message.split())))
 
 
 @contextmanager
@@ -117,10 +140,28 @@ def command_errors(remedy: str = "") -> Iterator[None]:
     except OSError as error:
         raise fail(file_error(error)) from error
     except (ValueError, TypeError, OverflowError) as error:
-        text = " ".join(str(error).split())
+        text = name_options(" ".join(str(error).split()))
         raise fail(f"{text} {remedy}" if remedy else text) from error
     except MemoryError as error:
         raise fail("Not enough memory. Use fewer rows or columns.") from error
+
+
+def name_options(text: str) -> str:
+    """Replace the parameters of Python in an error by the options of the current command: task='x' by --task x."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return text
+    options = {one.name: one.opts[-1] for one in context.command.params if isinstance(one, click.Option)}
+    names = "|".join(sorted(map(re.escape, filter(None, options)), key=len, reverse=True))
+    text = re.sub(r"^The '(\w+)' parameter of \w+ must be", r"\1 must be", text)
+    text = re.sub(r",? or (?:an object implementing|a callable)[^.]*(?=\. Got )", "", text)
+    text = re.sub(r"a str among \{(.*?)\}", lambda found: f"one of {found[1].replace(chr(39), '')}", text)
+    value = r"=('[^']*'|[\w.]+)"
+    text = re.sub(rf"\b(?:{names})(?:{value})? \((--[^)]*)\)", r"\2", text)  # those that name the option already
+    text = re.sub(
+        rf"(?<![\w.(-])({names}){value}", lambda found: f"{options[found[1]]} {found[2].strip(chr(39))}", text
+    )
+    return re.sub(rf"^({names})(?= must|: | names? | is | requires )", lambda found: options[found[1]], text)
 
 
 @contextmanager
@@ -130,7 +171,7 @@ def warnings_in_one_line() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         yield
     for text in dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught):
-        click.echo(f"Warning: {text}", err=True)
+        click.echo(f"Warning: {for_terminal(text)}", err=True)
 
 
 def file_error(error: OSError, path: str | Path | None = None) -> str:

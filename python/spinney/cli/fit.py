@@ -23,7 +23,8 @@ from spinney._estimator.estimator import About, Estimator
 from spinney._estimator.held_out import Fold
 from spinney._evaluate.folds import draw_folds
 from spinney._evaluate.problem import BASELINE, Array, EstimatorLike, Problem, baseline_of
-from spinney._evaluate.runner import Budget, Candidate, EvaluationProgress, Runner
+from spinney._evaluate.progress import EvaluationProgress
+from spinney._evaluate.runner import Budget, Candidate, Runner
 from spinney._evaluate.scoring import DEFAULT_METRICS, Scorers, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of, public
@@ -117,8 +118,9 @@ class FitOptions:
 def run_fit(source: Source, options: FitOptions) -> None:
     """Cross-validate and fit a model, print the result, and save the model if an output file is set."""
     check_writable(options.out)
-    if source.task == "auto" and options.parameters.get("loss") in NUMBER_LOSSES:
-        source = replace(source, task="regression")  # a regression loss implies the task
+    loss = options.parameters.get("loss")
+    if source.task == "auto" and loss in NUMBER_LOSSES:  # a regression loss implies the task
+        source = replace(source, task="regression", why=f"--loss {loss}")
     large = large_rows(source.path, memory_allowed(options.memory))
     if large is not None:
         _fit_large(source, options, *large)
@@ -180,6 +182,13 @@ def check_boosting(table: FitTable, parameters: dict[str, Any]) -> None:
         return
     if parameters.get("quantile") is not None and loss not in ("quantile", "expectile"):
         raise fail("--quantile is the level of a quantile or expectile. Pass --loss quantile or expectile too.")
+    if parameters.get("class_order") is not None and loss != "ordinal":
+        raise fail("--class-order is the order of the classes for --loss ordinal. Pass --loss ordinal too.")
+    if loss == "ordinal" and parameters.get("class_order") is None and table.y.dtype.kind not in "biuf":
+        raise fail(
+            "--loss ordinal needs the order of the classes, and the target holds text. Pass "
+            "--class-order, all classes from the lowest to the highest, such as low,medium,high."
+        )
     if table.task == "regression":
         if loss is not None and loss not in NUMBER_LOSSES:
             raise fail(

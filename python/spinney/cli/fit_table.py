@@ -20,7 +20,7 @@ from spinney._data.file_readers import STANDARD_INPUT, is_csv, is_parquet, trans
 from spinney._data.types import Floats
 from spinney._evaluate.problem import Array, read_target
 from spinney.cli.failures import command_errors, fail
-from spinney.cli.tables import number_column, read_whole
+from spinney.cli.tables import example_of, number_column, read_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -78,7 +78,7 @@ def read_fit_table(source: Source) -> FitTable:
     read = read_whole(source.path, source.format)
     frame = read.frame
     columns = source.columns(frame.columns)
-    task, why, is_known = decide(frame[source.target], source.task)
+    task, why, is_known = decide(frame[source.target], source)
     rows = frame.filter(is_known)
     X = _with_date_parts(rows.select(columns), source)
     weight, offset = (
@@ -93,19 +93,29 @@ def read_fit_table(source: Source) -> FitTable:
     return FitTable(X, y, task, why, X.columns, n_without, weight, offset, groups, time, read.format)
 
 
-def decide(target: pl.Series, task: str) -> tuple[str, str, Array]:
+def decide(target: pl.Series, source: Source) -> tuple[str, str, Array]:
     """Return the task of a target, the reason, and which rows have a value."""
+    task = source.task
     is_special = task in _NUMBERS_OF
     if is_special and not target.dtype.is_numeric():
-        raise fail(f"{_NUMBERS_OF[task]}, but the target '{target.name}' holds {target.dtype} values.")
+        raise fail(f"{_NUMBERS_OF[task]}, but the target '{target.name}' holds {example_of(target)}.")
     with command_errors():
+        if source.why and read_target(target, "auto", target.name).values.dtype.kind not in "iuf":
+            raise fail(
+                f"{source.why} is a regression loss, but the target '{target.name}' holds labels. Choose a loss for "
+                "classes, such as log_loss, or name a numeric column as the target."
+            )
         read = read_target(target, "regression" if is_special else task, target.name)
     if read.task == "classification" and len(np.unique(read.values)) == len(read.values) > 1:
         raise fail(
             f"Every label of the target '{target.name}' occurs once, so that none can be learned. Name another "
             "column; if it holds numbers as text, correct the values that are no numbers."
         )
-    return (task if is_special else read.task), ("as requested" if task != "auto" else read.why), read.is_known
+    why = "as requested" if task != "auto" else read.why
+    if is_special:
+        event = f"; event in '{source.event}'" if source.event is not None else ""
+        why = f"ranking by the grades in '{target.name}'" if task == "ranking" else f"times in '{target.name}'{event}"
+    return (task if is_special else read.task), why, read.is_known
 
 
 def labels_of(target: pl.Series) -> Array:
@@ -149,6 +159,7 @@ class Source:
     target: str
     format: CsvFormat = ANY_FORMAT
     task: str = "auto"
+    why: str = ""  # the option that implies the task, if it is not --task
     drop: tuple[str, ...] = ()
     date_parts: tuple[str, ...] = ()
     weight: str | None = None
@@ -317,7 +328,7 @@ def read_large_table(source: Source, rows: pl.LazyFrame) -> FitTable:
         whole = rows.select(source.target).collect()[source.target]
     if whole.len() == 0:
         raise fail(f"'{source.path}' has no rows. Name a table that has some.")
-    task, why, is_known = decide(whole, source.task)
+    task, why, is_known = decide(whole, source)
     retained = rows
     if not is_known.all():
         known = pl.col(source.target).is_not_null()

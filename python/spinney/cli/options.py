@@ -33,8 +33,8 @@ class Whole(click.IntRange):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            upto = "up" if self.max is None else f"to {self.max}"
-            raise invalid_value(param, f"must be a whole number from {self.min} {upto}, not '{value}'.", ctx) from None
+            wanted = f"of at least {self.min}" if self.max is None else f"from {self.min} to {self.max}"
+            raise invalid_value(param, f"must be a whole number {wanted}, not '{value}'.", ctx) from None
 
 
 class Number(click.FloatRange):
@@ -61,7 +61,7 @@ class Number(click.FloatRange):
         if self.min_open:
             wanted = f"above {least}" + ("" if self.max is None else f" and up to {self.max:g}")
         else:
-            wanted = f"from {least} " + ("up" if self.max is None else f"to {self.max:g}")
+            wanted = f"of at least {least}" if self.max is None else f"from {least} to {self.max:g}"
         raise invalid_value(param, f"must be a number {wanted}, not '{value}'.", ctx)
 
 
@@ -80,7 +80,7 @@ class NumberOrWord(click.ParamType[float | str]):
         except ValueError:
             number = 0
         if not number > 0:
-            wanted = "a positive number" if self.fractions else "a number from 1 up"
+            wanted = "a positive number" if self.fractions else "a whole number of at least 1"
             self.fail(f"{value!r} is neither {wanted} nor {self.word!r}.", param, ctx)
         return number
 
@@ -91,7 +91,7 @@ def invalid_value(param: click.Parameter | None, reason: str, ctx: click.Context
 
 
 _NUMBER_LOSSES = [traits.name for traits in _engine.boosting_losses() if not traits.of_classes]
-_CLASS_LOSSES = ["log_loss", *(traits.name for traits in _engine.boosting_losses() if traits.of_two_classes)]
+_CLASS_LOSSES = list(dict.fromkeys(traits.public_name for traits in _engine.boosting_losses() if traits.of_classes))
 LOSSES_ALONE = {"ranker": ("lambdamart", "pairwise"), "survival": ("cox", "aft")}
 _WITHOUT_PROBABILITIES = ("stack", "vote", "linear_svm", "perceptron")
 _CHOICES = {  # by their name in `options.toml`
@@ -128,6 +128,11 @@ def _quantiles(_context: click.Context, _option: click.Parameter, text: str | No
     return levels[0] if len(levels) == 1 else levels
 
 
+def _labels(_context: click.Context, _option: click.Parameter, text: str | None) -> list[str] | None:
+    """Parse labels separated by commas."""
+    return None if text is None else text.split(",")
+
+
 def _by_column(_context: click.Context, _option: click.Parameter, entries: tuple[str, ...]) -> dict[str, float] | None:
     """Parse numbers by column, such as income=5."""
     numbers = {}
@@ -149,8 +154,9 @@ def _distinct(_context: click.Context, _option: click.Parameter, values: tuple[s
 
 _CALLBACKS: dict[str, Callable[..., object]] = {
     "quantile": _quantiles,
+    "class_order": _labels,
     "feature_costs": _by_column,
-    "linear_leaves": lambda _context, _option, value: value or None,
+    "prefer": lambda _context, _option, is_simplest: "best" if is_simplest is False else "simplest",
     **dict.fromkeys(("learners", "models", "metric", "scoring"), _distinct),
 }
 

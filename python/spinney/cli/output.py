@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from spinney._data.display import for_terminal
 from spinney._evaluate.statistics import finite_or_none
 
 
@@ -22,14 +23,14 @@ def print_lines(*lines: str | Table) -> None:
     """Print texts unchanged, and tables."""
     console = Console(highlight=False)
     for line in lines:
-        console.print(Text(line) if isinstance(line, str) else line, soft_wrap=isinstance(line, str))
+        console.print(Text(for_terminal(line)) if isinstance(line, str) else line, soft_wrap=isinstance(line, str))
 
 
 def table_of(head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int | None = None) -> Table:
     """Return a table of cells; columns after the first `n_left` are right-aligned."""
     table = Table(show_header=any(head))
     for k, name in enumerate(head):
-        table.add_column(Text(name), justify="left" if n_left is None or k < n_left else "right")
+        table.add_column(Text(for_terminal(name)), justify="left" if n_left is None or k < n_left else "right")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(for_terminal(cell)) for cell in row))
     return table

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+import click
 from numpy.typing import NDArray
 
 from spinney._data import Schema
 from spinney._data.csv_format import ANY_FORMAT, CsvFormat
 from spinney._data.csv_types import Kind
-from spinney._data.display import nearest_name
+from spinney._data.display import for_terminal, nearest_name
 from spinney._data.feature import Feature
 from spinney._data.file_readers import is_parquet, one_column_only
 from spinney._data.types import Floats, TableLike
@@ -51,6 +52,7 @@ def run_predict(
     out: Path | None,
     proba: bool,
     offset: str | None,
+    safe_csv: bool = False,
     format_: CsvFormat = ANY_FORMAT,
 ) -> None:
     """Predict each row of a table and write the predictions in row order."""
@@ -69,14 +71,14 @@ def run_predict(
     with command_errors(), in_batches(table, format_.remembering(model._csv_format)) as (file, found):
         predictions = predicted(model, model_path, file, found, proba=proba, offset=offset)
         if out is None:
-            _write_csv(predictions, sys.stdout.buffer)
+            _write_csv(predictions, sys.stdout.buffer, safe_csv)
             return
         with replacing(out) as path:
             if is_parquet(out):
                 _write_parquet(predictions, path)
             else:
                 with open(path, "wb") as written:
-                    _write_csv(predictions, written)
+                    _write_csv(predictions, written, safe_csv)
 
 
 def predicted(
@@ -204,8 +206,29 @@ def _frame(model: LoadedPredictor, batch: pl.DataFrame, proba: bool, scores: dic
     return pl.DataFrame(columns)
 
 
-def _write_csv(predictions: Iterator[pl.DataFrame], file: BinaryIO) -> None:
+_FORMULA = r"^[=+\-@\t\r]"  # a spreadsheet runs a cell that begins so, unless it is a number
+_NUMBER = r"^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$"
+
+
+def _write_csv(predictions: Iterator[pl.DataFrame], file: BinaryIO, is_safe: bool) -> None:
+    """Write the predictions as CSV; `is_safe`: a quote before each text that a spreadsheet would run."""
+    import polars as pl
+
+    is_noted = False
     for k, frame in enumerate(predictions):
+        texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+        formulas = {name: frame[name].str.contains(_FORMULA) & ~frame[name].str.contains(_NUMBER) for name in texts}
+        found = [name for name, mask in formulas.items() if mask.any()]
+        if is_safe:
+            frame = frame.with_columns(
+                pl.when(formulas[name]).then("'" + frame[name]).otherwise(frame[name]).alias(name) for name in found
+            )
+        elif found and not is_noted:
+            click.echo(
+                f"Some cells of {for_terminal(found[0])} are formulas for spreadsheets. Pass --safe-csv to quote them.",
+                err=True,
+            )
+            is_noted = True
         file.write(frame.write_csv(include_header=k == 0).encode())
     file.flush()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -14,53 +15,60 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from spinney._data.display import for_terminal
 from spinney._data.file_readers import MAX_BYTES, read_file
 from spinney._data.types import TableLike
 from spinney._evaluate.compare import Comparison, compare
 from spinney._evaluate.folds import split_test
-from spinney._evaluate.runner import Candidate, ProgressCall, Runner
+from spinney._evaluate.progress import StatusLine
+from spinney._evaluate.runner import Candidate, Runner
 from spinney._evaluate.scoring import Scorers, read_metrics
 from spinney._evaluate.study.plan import EFFORTS, estimator_for, peer_candidates
-from spinney._evaluate.study.prepare import Prepared, StudyOptions, prepare
+from spinney._evaluate.study.prepare import BEST, SIMPLEST, Prepared, StudyOptions, prepare
 from spinney._evaluate.study.result import Study
-from spinney.cli.failures import command_errors, fail, file_error, warnings_in_one_line
+from spinney._evaluate.study.schedule import before_report
+from spinney.cli.failures import INTERRUPTED, command_errors, fail, file_error, warnings_in_one_line
 from spinney.cli.fit_table import Source, read_fit_table
 from spinney.cli.output import print_json, print_lines, table_of
 from spinney.cli.tables import check_writable
 
-STUDY_FRACTION = 0.85  # of the time limit; the rest is for the report
-_REPORT_SECONDS = 9.0  # a report takes at least
-REPORT, MODEL, RESULTS = "report.html", "best.model", "study.json"
+REPORT, MODEL, SINGLE, RESULTS = "report.html", "best.model", "single.model", "study.json"
 
 
-def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
-    """Run a study, print the leaderboard, and save the report and the best model."""
+def run_study(source: Source, options: dict[str, Any], start: float, *, out: Path | None, as_json: bool) -> None:
+    """Run a study, print the leaderboard, and save the report and the best model; the command started at `start`."""
     folder = Path(f"{source.stem}-study") if out is None else out
     check_folder(folder)
-    with command_errors(), warnings_in_one_line():
+    end = time.monotonic() + 60 * options["minutes"]
+    with command_errors(), warnings_in_one_line(), _status() as status:
         read = read_file(source.path, source.format, max_bytes=MAX_BYTES)
-        study = make_study(read, source.target, options)
+        study = make_study(read, source.target, options, status)
         study.command = command_of(source, options)
-        files = save_study(study, folder)
+        files = save_study(study, folder, start, end, status)
     if as_json:
         print_json(study.to_dict() | {"files": files})
-        return
-    click.echo(f"{study}\n")
-    for kind, path in files.items():
-        click.echo(f"{kind:7} {path}")
+    else:
+        click.echo(f"{for_terminal(str(study))}\n")
+        for kind, path in files.items():
+            click.echo(f"{kind:7} {linked(Path(path))}")
+    exit_if_interrupted(study)
 
 
-def make_study(table: TableLike, target: str, options: dict[str, Any]) -> Study:
-    """Run a study, with a progress bar on a terminal."""
+def make_study(table: TableLike, target: str, options: dict[str, Any], status: StatusLine | None = None) -> Study:
+    """Run a study that leaves time for the report, and show its progress."""
     import spinney
 
-    limit = options["minutes"]
-    minutes = max(0.5 * limit, min(STUDY_FRACTION * limit, limit - _REPORT_SECONDS / 60))
-    with _progress_bar() as progress:
-        return spinney.study(table, target, progress=progress, **options | {"minutes": minutes})
+    minutes = before_report(options["minutes"])
+    if status is not None:
+        status.spare = 60 * (options["minutes"] - minutes)
+    return spinney.study(table, target, progress=status or False, **options | {"minutes": minutes})
+
+
+def exit_if_interrupted(study: Study) -> None:
+    """Exit with the code of an interruption if Ctrl-C has ended the study."""
+    if study.is_interrupted:
+        raise SystemExit(INTERRUPTED)
 
 
 def command_of(source: Source, options: dict[str, Any]) -> str:
@@ -69,25 +77,20 @@ def command_of(source: Source, options: dict[str, Any]) -> str:
 
     defaults = {"minutes": 2.0, "cv": 5, "random_state": 0, "task": "auto"}
     chosen = {name: value for name, value in options.items() if value != defaults.get(name)}
+    if chosen.pop("prefer", SIMPLEST) == BEST:
+        chosen["best"] = True
     chosen |= source.format.options
     return command_line(str(source.path), source.target, chosen)
 
 
 @contextmanager
-def _progress_bar() -> Iterator[bool | ProgressCall]:
+def _status() -> Iterator[StatusLine | None]:
     """Show the progress of a study, on a terminal only."""
     if not sys.stderr.isatty():
-        yield False
+        yield None
         return
-    columns = (BarColumn(30), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("reading the columns", total=None)
-
-        def show(n_done: int, n_fits: int, step: str, left: float) -> None:
-            text = f"{step} · at most {left:.0f} s left"
-            shown.update(task, completed=n_done, total=n_fits, description=text)
-
-        yield show
+    with StatusLine() as status:
+        yield status
 
 
 def check_folder(folder: Path) -> None:
@@ -98,21 +101,43 @@ def check_folder(folder: Path) -> None:
         raise fail(f"Cannot save the study in '{folder}': its folder does not exist. Make it first, or use --out.")
 
 
-def save_study(study: Study, folder: Path) -> dict[str, str]:
-    """Save the model, report and results of a study to a folder; return the files by content."""
+def save_study(
+    study: Study, folder: Path, start: float, end: float, status: StatusLine | None = None
+) -> dict[str, str]:
+    """Save the models, report and results of a study to a folder; return the files by content.
+
+    The report takes until the end, on the monotonic clock; if it is interrupted, it is left out. The seconds of the
+    study become those since the start.
+    """
+    if status is not None:
+        status(0, 0, "writing the report", status.spare)
+        status.spare = 0.0
     try:
         folder.mkdir(exist_ok=True)
         study.save(folder / MODEL)
-        files = {
-            "report": str(study.report(folder / REPORT)),
-            "model": str(folder / MODEL),
-            "results": str(folder / RESULTS),
-        }
+        files = {"report": str(folder / REPORT), "model": str(folder / MODEL)}
+        if study.single != study.best:
+            study.single_model.save(folder / SINGLE)
+            files["single"] = str(folder / SINGLE)
+        try:
+            study.report(folder / REPORT, seconds=end - time.monotonic())
+        except KeyboardInterrupt:
+            study.is_interrupted = True
+            del files["report"]
+        files["results"] = str(folder / RESULTS)
+        study.seconds = time.monotonic() - start
         text = json.dumps(study.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2)
         (folder / RESULTS).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise fail(file_error(error, folder)) from error
     return files
+
+
+def linked(path: Path) -> str:
+    """Return a path, as a link if standard output is a terminal."""
+    if not sys.stdout.isatty():
+        return str(path)
+    return f"\x1b]8;;{path.resolve().as_uri()}\x1b\\{path}\x1b]8;;\x1b\\"
 
 
 def run_demo(*, out: Path | None, **options: Any) -> None:
@@ -132,15 +157,18 @@ def run_demo(*, out: Path | None, **options: Any) -> None:
         f"{', '.join(categories)}), {sum(X.null_count().row(0))} missing values",
         f"Target: species ({counts})\n",
     )
-    with command_errors():
-        study = make_study(X.with_columns(species=y), "species", options)
-        files = save_study(study, folder)
+    start = time.monotonic()
+    with command_errors(), _status() as status:
+        study = make_study(X.with_columns(species=y), "species", options, status)
+        files = save_study(study, folder, start, start + 60 * options["minutes"], status)
     with_missing = {name for name in X.columns if X[name].null_count() > 0}
-    click.echo(f"{study}\n\nPruned decision tree:")
+    click.echo(f"{for_terminal(str(study))}\n\nPruned decision tree:")
     print_lines(export_text(study.tree, show_missing=with_missing))
-    click.echo(f"\nReport: {Path(files['report']).resolve()} (open it in a browser)")
-    click.echo(f"Best model: {files['model']}\nNow run a study of your own table:")
+    if "report" in files:
+        click.echo(f"\nReport: {linked(Path(files['report']).resolve())} (open it in a browser)")
+    click.echo(f"Model that is kept ({study.best}): {files['model']}\nNow run a study of your own table:")
     click.echo("  spinney study loans.csv --target repaid")
+    exit_if_interrupted(study)
 
 
 _OWN = ("tree", "forest", "extra-trees", "boosting")
@@ -153,7 +181,7 @@ def run_bench(source: Source | None, *, rows: int, columns: int, rounds: int, se
         warnings.simplefilter("ignore")
         data = _synthetic(rows, columns, seed) if source is None else _read(source)
         metric = "neg_root_mean_squared_error" if data.classes is None else "neg_log_loss"
-        scorers, runner = Scorers(read_metrics(metric), data.classes), Runner(data)
+        scorers, runner = Scorers(read_metrics(metric, data.classes), data.classes), Runner(data)
         fold, models = split_test(data, np.random.RandomState(seed)), _models(data, seed)
         runs = [[runner.run(candidate, fold) for candidate in models] for _ in range(rounds)]
     results = [

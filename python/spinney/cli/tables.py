@@ -109,13 +109,19 @@ def in_batches(path: Path, format_: CsvFormat) -> Iterator[tuple[Path, CsvFormat
                 raise fail(error.message.replace(f"'{written}'", f"'{path}'")) from error
 
 
+def example_of(column: pl.Series) -> str:
+    """Return what a column holds, by its first value."""
+    first = column.drop_nulls().head(1).to_list()
+    return f"values such as '{first[0]}'" if first else "no values"
+
+
 def number_column(column: pl.Series, option: str) -> NDArray[np.float64]:
     """Return the column of an option as numbers; raise an error if a value is missing or no number."""
     import polars as pl
 
     if not column.dtype.is_numeric():
         what = option.removeprefix("--").capitalize()
-        raise fail(f"{option}: the column '{column.name}' holds {column.dtype} values. {what}s must be numbers.")
+        raise fail(f"{option}: the column '{column.name}' holds {example_of(column)}. {what}s must be numbers.")
     if column.null_count() > 0:
         raise fail(f"{option}: the column '{column.name}' has missing values. Fill them or drop these rows.")
     numbers = column.cast(pl.Float64)

@@ -61,10 +61,14 @@ class LoadedModel(Protocol):
 
 @dataclass(frozen=True)
 class ExplainRequest:
-    """What to explain: the model (by its target), a column, or a row, with the prediction wanted for it."""
+    """What to explain: the model (by its target), a column, or a row, with the prediction wanted for it.
+
+    A row is the number of a row from 1, or the value of the column `id`.
+    """
 
     target: str | None = None
-    row: int | None = None
+    row: str | None = None
+    id: str | None = None
     column: str | None = None
     want: str | None = None
 
@@ -85,7 +89,7 @@ def run_explain(
     X = _columns_of(frame, schema, table)
     with command_errors(), warnings_in_one_line():
         if request.row is not None:
-            result = _row(model, X, request.row, request.want)
+            result = _row(model, X, _position(request, frame, table), request)
         elif request.column is not None:
             result = _dependence(model, X, request.column)
         else:
@@ -116,7 +120,7 @@ def _importances(model: LoadedModel, X: pl.DataFrame, frame: pl.DataFrame, targe
     importances = permutation_importance(model, X.filter(known), y)
     rows = importances.to_frame("polars").select("column", "importance", "standard_error").to_dicts()
     cells = [[one["column"], f"{one['importance']:.4g}", f"{one['standard_error']:.2g}"] for one in rows]
-    title = f"Permutation importance: drop in score when a column is shuffled ({X.height:,} rows)"
+    title = f"Permutation importance: {importances.measure} ({known.sum():,} rows)"
     return {"importances": rows, "lines": [title, table_of(["column", "importance", "± se"], cells[:_MOST_COLUMNS])]}
 
 
@@ -124,19 +128,44 @@ def _dependence(model: LoadedModel, X: pl.DataFrame, column: str) -> dict[str, A
     if column not in X.columns:
         raise fail(f"--column: the model has no column '{column}'. {nearest_name(column, X.columns)}")
     rows = X if X.height <= _MOST_ROWS else X.sample(_MOST_ROWS, seed=0)
-    frame = partial_dependence(model, rows, [column]).to_frame("polars")
-    cells = table_of([name.strip("()") for name in frame.columns], [list(map(_text, row)) for row in frame.iter_rows()])
-    title = f"Partial dependence: mean prediction for each value of '{column}'"
-    return {"column": column, "partial_dependence": frame.to_dicts(), "lines": [title, cells]}
+    found = partial_dependence(model, rows, [column])
+    frame = found.to_frame("polars")
+    heads = {"(output)": "class" if hasattr(model, "classes_") else "output", "(average)": "mean"}
+    cells = [list(map(_text, row)) for row in frame.iter_rows()]
+    shown = table_of([heads.get(name, name) for name in frame.columns], cells)
+    title = f"Partial dependence: mean {found.of} for each value of '{column}'"
+    return {"column": column, "explains": found.of, "partial_dependence": frame.to_dicts(), "lines": [title, shown]}
 
 
-def _row(model: LoadedModel, X: pl.DataFrame, row: int, want: str | None) -> dict[str, Any]:
+def _position(request: ExplainRequest, frame: pl.DataFrame, table: Path) -> int:
+    """Return the position of the row to explain."""
+    import polars as pl
+
+    row = str(request.row)
+    if request.id is None:
+        if not row.isdecimal() or row == "0":
+            raise click.UsageError(
+                f"--row must be a whole number of at least 1, not '{row}'; or name a column with --id."
+            )
+        if int(row) > frame.height:
+            raise fail(f"--row: the table has {frame.height:,} rows, so there is no row {int(row):,}.")
+        return int(row) - 1
+    if request.id not in frame.columns:
+        raise fail(f"--id: '{table}' has no column '{request.id}'. {nearest_name(request.id, frame.columns)}")
+    found = (frame[request.id].cast(pl.String) == row).arg_true().to_list()
+    if len(found) != 1:
+        how_many = f"in {len(found)} rows" if found else "in no row"
+        raise fail(f"--row: '{row}' is {how_many} of the column '{request.id}'. Name a value that is in one row.")
+    return int(found[0])
+
+
+def _row(model: LoadedModel, X: pl.DataFrame, position: int, request: ExplainRequest) -> dict[str, Any]:
     """Explain one row: its prediction, the contributions of the columns, and the nearest counterfactual."""
-    if row > X.height:
-        raise fail(f"--row: the table has {X.height:,} rows, so there is no row {row:,}.")
-    one = X[row - 1 : row]
+    one, want = X[position : position + 1], request.want
+    row = position + 1 if request.id is None else str(request.row)
     prediction = model.predict(one).tolist()[0]
-    result: dict[str, Any] = {"row": row, "prediction": prediction, "lines": [f"Row {row}: {_text(prediction)}"]}
+    what = f"{model._predicted_quantity} " if hasattr(model, "_predicted_quantity") else ""
+    result: dict[str, Any] = {"row": row, "prediction": prediction, "lines": [f"Row {row}: {what}{_text(prediction)}"]}
     if hasattr(model, "predict_proba"):
         proba = dict(zip(map(str, model.classes_.tolist()), model.predict_proba(one)[0].tolist(), strict=True))
         result["probabilities"] = proba
@@ -336,17 +365,20 @@ _NAMED = ("c", "sql")  # formats with a name to choose
 _BINARY = frozenset({"onnx", "treelite"})
 
 
-def exported(model: Estimator, to: str, name: str | None) -> bytes:
+def exported(model: Estimator, to: str, name: str | None, dialect: str | None = None) -> bytes:
     """Return a model in a format; `name` is the table of SQL or the prefix of C."""
     write = public(f"to_{to}")
-    named = {"c": {"name": name or "model"}, "sql": {"table": name or "data"}}
+    named: dict[str, dict[str, Any]] = {
+        "c": {"name": name or "model"},
+        "sql": {"table": name or "data", "dialect": dialect},
+    }
     written = write(model, **named.get(to, {}))
     if isinstance(written, str):
         return written.encode()
     return bytes(written.serialize_bytes() if to == "treelite" else written.SerializeToString())
 
 
-def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None) -> None:
+def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None, dialect: str | None) -> None:
     """Export a saved model to another format."""
     from spinney._estimator.estimator import load
     from spinney._model.file.container import write_file
@@ -355,10 +387,12 @@ def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None)
         raise fail(f"{to} is a binary format: name a file with --out.")
     if name is not None and to not in _NAMED:
         raise click.UsageError(f"--name requires --to {' or '.join(_NAMED)}.")
+    if dialect is not None and to != "sql":
+        raise click.UsageError("--dialect requires --to sql.")
     check_writable(out)
     with command_errors():
         try:
-            written = exported(load(model_path), to, name)
+            written = exported(load(model_path), to, name, dialect)
         except ImportError as error:
             raise fail(str(error)) from None
         if out is not None:

@@ -1,6 +1,6 @@
-"""Small tables that come with the package, for examples and tests.
+"""Small tables that come with the package, and sources of simulated rows, for examples, teaching and tests.
 
-They need no network and no frame library: without pandas and polars they come as NumPy arrays.
+The tables need no network and no frame library: without pandas and polars they come as NumPy arrays.
 """
 
 from __future__ import annotations
@@ -12,13 +12,34 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from spinney.datasets.simulated import ThresholdClasses
+from spinney.datasets.simulated import (
+    ThresholdClasses,
+    TwoSources,
+    make_darts,
+    make_diagonal,
+    make_nested_spheres,
+    make_thresholds,
+    make_xor,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["PENGUIN_FEATURES", "ThresholdClasses", "load_penguins"]
+__all__ = [
+    "PENGUIN_FEATURES",
+    "ThresholdClasses",
+    "TwoSources",
+    "load_batting",
+    "load_heart",
+    "load_loans",
+    "load_penguins",
+    "make_darts",
+    "make_diagonal",
+    "make_nested_spheres",
+    "make_thresholds",
+    "make_xor",
+]
 
 PENGUIN_FEATURES = (
     "island",
@@ -33,7 +54,21 @@ PENGUIN_FEATURES = (
 
 _PENGUIN_CATEGORIES = {"island": ["Biscoe", "Dream", "Torgersen"], "sex": ["female", "male"]}
 
+_LOAN_CATEGORIES = {"married": ["no", "yes"], "own_house": ["no", "yes"], "gender": ["female", "male"]}
+
+_HEART_CATEGORIES = {
+    "sex": ["female", "male"],
+    "chest_pain": ["asympt", "atyp_angina", "non_anginal", "typ_angina"],
+    "high_sugar": ["no", "yes"],
+    "rest_ecg": ["left_vent_hyper", "normal", "st_t_wave_abnormality"],
+    "exercise_angina": ["no", "yes"],
+    "st_slope": ["down", "flat", "up"],
+    "thallium": ["fixed_defect", "normal", "reversible_defect"],
+}
+
 ObjectArray = np.ndarray[Any, np.dtype[np.object_]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Columns = dict[str, list[str | None]]
 
 
 @overload
@@ -73,17 +108,83 @@ def load_penguins(*, as_frame: Literal["pandas", "polars"] | bool | None = None)
     >>> X.shape
     (344, 7)
     """
-    library = _chosen_library(as_frame)
     columns = _read_columns("penguins.csv")
-    species = columns.pop("species")
-    if library == "pandas":
-        return _pandas_penguins(columns, species)
-    if library == "polars":
-        return _polars_penguins(columns, species)
-    table = np.empty((len(species), len(PENGUIN_FEATURES)), dtype=object)
-    for j, name in enumerate(PENGUIN_FEATURES):
-        table[:, j] = columns[name] if name in _PENGUIN_CATEGORIES else _as_floats(columns[name])
-    return table, np.array(species, dtype=object)
+    return _as_table(as_frame, columns, "species", _PENGUIN_CATEGORIES)
+
+
+def load_loans(*, as_frame: Literal["pandas", "polars"] | bool | None = None) -> tuple[Any, Any]:
+    """Load ten loans, for searching a split by hand: 5 features, and whether the credit was good or bad.
+
+    Parameters
+    ----------
+    as_frame : {"pandas", "polars"}, bool or None, default=None
+        What to return, as in `load_penguins`.
+
+    Returns
+    -------
+    X : DataFrame of shape (10, 5), or ndarray of shape (10, 5) and dtype object
+        age and income (numbers), married, own_house and gender (categories).
+    y : Series or ndarray of shape (10,)
+        The credit: "good" or "bad", five of each.
+
+    Examples
+    --------
+    >>> from spinney.datasets import load_loans
+    >>> X, y = load_loans()
+    >>> list(X)
+    ['age', 'married', 'own_house', 'income', 'gender']
+    """
+    columns = _read_columns("loans.csv")
+    return _as_table(as_frame, columns, "credit", _LOAN_CATEGORIES)
+
+
+def load_heart(*, as_frame: Literal["pandas", "polars"] | bool | None = None) -> tuple[Any, Any]:
+    """Load 303 patients of a clinic in Cleveland: 13 features, and whether a coronary artery is narrowed.
+
+    Six features are numbers, seven are categories; 7 rows have a missing value. CC BY 4.0: name the sources, which the
+    README of this folder lists.
+
+    Parameters
+    ----------
+    as_frame : {"pandas", "polars"}, bool or None, default=None
+        What to return, as in `load_penguins`.
+
+    Returns
+    -------
+    X : DataFrame of shape (303, 13), or ndarray of shape (303, 13) and dtype object
+        Age, sex, kind of chest pain, blood pressure and cholesterol, and results of the tests at rest and in exercise.
+    y : Series or ndarray of shape (303,)
+        The disease: "no" (165) or "yes" (138).
+
+    Examples
+    --------
+    >>> from spinney.datasets import load_heart
+    >>> X, y = load_heart()
+    >>> X.shape
+    (303, 13)
+    """
+    return _as_table(as_frame, _read_columns("heart.csv"), "disease", _HEART_CATEGORIES)
+
+
+def load_batting() -> tuple[Floats, Floats]:
+    """Load the batting averages of 18 baseball players in 1970, for James and Stein's estimate.
+
+    Returns
+    -------
+    first_45 : ndarray of shape (18,)
+        Fraction of hits in the first 45 at-bats; their mean is .265.
+    rest_of_season : ndarray of shape (18,)
+        Fraction of hits afterwards, which the first are to predict.
+
+    Examples
+    --------
+    >>> from spinney.datasets import load_batting
+    >>> first, rest = load_batting()
+    >>> round(float(first.mean()), 3), round(float(rest.mean()), 3)
+    (0.265, 0.265)
+    """
+    columns = _read_columns("batting.csv")
+    return np.array(_as_floats(columns["first_45"])), np.array(_as_floats(columns["rest_of_season"]))
 
 
 def _chosen_library(as_frame: object) -> str | None:
@@ -101,7 +202,7 @@ def _chosen_library(as_frame: object) -> str | None:
     return None
 
 
-def _read_columns(name: str) -> dict[str, list[str | None]]:
+def _read_columns(name: str) -> Columns:
     text = (files("spinney.datasets") / name).read_text(encoding="utf-8")
     header, *rows = csv.reader(text.splitlines())
     return {column: [row[j] or None for row in rows] for j, column in enumerate(header)}
@@ -111,29 +212,36 @@ def _as_floats(column: list[str | None]) -> list[float]:
     return [float("nan") if value is None else float(value) for value in column]
 
 
-def _pandas_penguins(columns: dict[str, list[str | None]], species: list[str | None]) -> tuple[Any, Any]:
-    import pandas as pd
+def _as_table(as_frame: object, columns: Columns, target: str, categories: dict[str, list[str]]) -> tuple[Any, Any]:
+    """Return the features and the target as tables of the chosen library."""
+    library, y = _chosen_library(as_frame), columns.pop(target)
+    if library == "pandas":
+        import pandas as pd
 
-    table: dict[str, Any] = {}
-    for name in PENGUIN_FEATURES:
-        if name in _PENGUIN_CATEGORIES:
-            table[name] = pd.Categorical(columns[name], categories=_PENGUIN_CATEGORIES[name])
-        elif name == "year":
-            table[name] = np.array(columns[name], dtype=np.int64)
-        else:
-            table[name] = _as_floats(columns[name])
-    return pd.DataFrame(table), pd.Series(species, name="species")
+        numbers = {name: np.array(_as_numbers(column)) for name, column in columns.items() if name not in categories}
+        given = {name: pd.Categorical(columns[name], categories=levels) for name, levels in categories.items()}
+        return pd.DataFrame({name: (numbers | given)[name] for name in columns}), pd.Series(y, name=target)
+    if library == "polars":
+        import polars as pl
+
+        table = [
+            pl.Series(name, column, dtype=pl.Enum(categories[name]))
+            if name in categories
+            else pl.Series(name, column, dtype=pl.String).cast(pl.Int64 if _are_whole(column) else pl.Float64)
+            for name, column in columns.items()
+        ]
+        return pl.DataFrame(table), pl.Series(target, y, dtype=pl.String)
+    array = np.empty((len(y), len(columns)), dtype=object)
+    for j, (name, column) in enumerate(columns.items()):
+        array[:, j] = column if name in categories else _as_floats(column)
+    return array, np.array(y, dtype=object)
 
 
-def _polars_penguins(columns: dict[str, list[str | None]], species: list[str | None]) -> tuple[Any, Any]:
-    import polars as pl
+def _are_whole(column: list[str | None]) -> bool:
+    return all(value is None or value.isdigit() for value in column)
 
-    whole_numbers = ("flipper_length_mm", "body_mass_g", "year")
-    table = []
-    for name in PENGUIN_FEATURES:
-        if name in _PENGUIN_CATEGORIES:
-            table.append(pl.Series(name, columns[name], dtype=pl.Enum(_PENGUIN_CATEGORIES[name])))
-        else:
-            dtype = pl.Int64 if name in whole_numbers else pl.Float64
-            table.append(pl.Series(name, columns[name], dtype=pl.String).cast(dtype))
-    return pl.DataFrame(table), pl.Series("species", species, dtype=pl.String)
+
+def _as_numbers(column: list[str | None]) -> list[float] | list[int]:
+    """Return whole numbers without missing values as int, others as float."""
+    is_int = _are_whole(column) and None not in column
+    return [int(value or 0) for value in column] if is_int else _as_floats(column)

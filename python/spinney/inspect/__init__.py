@@ -3,6 +3,7 @@
     text         a tree as text, rules or a table; every candidate split of a column
     explain      partial dependence, permutation importance, interactions, counterfactuals, SHAP values, nearest rows
     constraints  proofs that monotonic and interaction constraints hold
+    margin_losses  losses of two classes as functions of the margin
     draw         plots of trees, models and results, with matplotlib or as SVG
 
 The public functions and results are attributes of this module, and are imported on first use.

@@ -164,7 +164,7 @@ def verify_constraints(
     directions = estimator._constrained_directions(constraints)
     if not directions:
         raise ValueError("There are no constraints to verify. Fit with monotonic_cst, or pass it here.")
-    if hasattr(model, "init_"):
+    if not model._predicts_alone:
         raise ValueError(
             f"The initial scores come from {type(model.init_).__name__}, for which monotonicity cannot be proved. "
             "Fit with init='constant'."

@@ -424,7 +424,7 @@ def test_refusals_of_classes(iris):
         spinney.GradientBoostingClassifier(monotonic_cst=[1, 0, 0, 0]).fit(X, y)
     with pytest.raises(ValueError, match="y_val has a class that y does not have: 4"):
         spinney.GradientBoostingClassifier().fit(X, y, X_val=X, y_val=np.where(np.arange(150) == 3, 4, y))
-    with pytest.raises(ValueError, match="class_weight has a class"):
+    with pytest.raises(ValueError, match="class_weight names a class"):
         spinney.GradientBoostingClassifier(class_weight={9: 1.0}).fit(X, y)
     with pytest.raises(ValueError, match="no training row of positive weight"):
         spinney.GradientBoostingClassifier(class_weight={0: 0.0}).fit(X, y)

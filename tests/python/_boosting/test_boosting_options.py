@@ -76,12 +76,12 @@ def test_rounds_drop_as_published(drops):
     stages, dropped = slow.dart(Z, y, n_rounds, drops["rate"], rules, model._seed, 0.8, **rest)
     assert model.n_dropped_.tolist() == [len(rounds) for rounds in dropped]
     np.testing.assert_allclose(model.predict(Z), stages[-1], atol=1e-4)
-    losses = [np.mean((f - y) ** 2) / 2 for f in stages]
+    losses = [np.mean((f - y) ** 2) for f in stages]
     np.testing.assert_allclose(model.train_score_, losses, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
-    "loss", ["squared_error", "absolute_error", lambda y, f: (y - f) ** 2 / 2], ids=["squares", "medians", "own"]
+    "loss", ["squared_error", "absolute_error", lambda y, f: (y - f) ** 2], ids=["squares", "medians", "own"]
 )
 def test_early_stopping_keeps_the_model_as_it_was_after_its_best_round(loss):
     half = np.arange(300) % 2 == 0
@@ -89,7 +89,7 @@ def test_early_stopping_keeps_the_model_as_it_was_after_its_best_round(loss):
     model = values(**options, n_iter_no_change=4).fit(X[half], Y[half], X_val=X[~half], y_val=Y[~half])
     assert model.n_iter_ < len(model.validation_score_)
     predicted = np.abs(model.predict(X[~half]) - Y[~half])
-    found = predicted.mean() if loss == "absolute_error" else (predicted**2).mean() / 2
+    found = predicted.mean() if loss == "absolute_error" else (predicted**2).mean()
     assert found == pytest.approx(model.validation_score_.min(), rel=1e-9)
     assert len(model.n_dropped_) == model.n_iter_
 
@@ -98,7 +98,7 @@ def test_several_sets_are_evaluated_with_current_rounds():
     sets = {"a": X[:100], "b": X[100:200]}, {"a": Y[:100], "b": Y[100:200]}
     model = values(dart=0.5).fit(X, Y, X_val=sets[0], y_val=sets[1])
     for name in ("a", "b"):
-        error = np.mean((model.predict(sets[0][name]) - sets[1][name]) ** 2) / 2
+        error = np.mean((model.predict(sets[0][name]) - sets[1][name]) ** 2)
         assert float(np.asarray(model.history_[f"{name} loss"])[-1]) == pytest.approx(error)
 
 
@@ -230,7 +230,7 @@ def test_values_are_drawn_to_those_of_their_ancestors():
     )
 
 
-# ---- leaves set anew ---------------------------------------------------------------------------------------
+# ---- leaves updated ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-OF_CLASSES = ["log_loss", "exponential", "focal", "smooth_hinge"]
+OF_CLASSES = ["log_loss", "ordinal", "exponential", "focal", "smooth_hinge"]
 LOSSES = ["squared_error", "absolute_error", "log_cosh", "quantile", "poisson", "gamma", "tweedie", *OF_CLASSES]
 seeds = st.integers(0, 2**31 - 1)
 

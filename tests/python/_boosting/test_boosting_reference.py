@@ -28,7 +28,7 @@ def make_table(seed=0, n=90, missing=0.0, categories=0):
 
 
 def as_target(loss, y):
-    if loss in ("poisson", "tweedie"):
+    if loss in ("poisson", "tweedie", "squared_log_error"):
         return np.round(np.exp(y / 2))
     return np.exp(y / 3) if loss == "gamma" else y
 

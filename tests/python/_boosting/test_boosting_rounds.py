@@ -14,7 +14,9 @@ import spinney._engine as _engine
 from oracle.boosting_rounds import rounds_until_settled
 from processes import run
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, check_scoring, log_loss, mean_absolute_error
+from sklearn.model_selection import train_test_split
 
 
 def noisy(n=300, seed=0):
@@ -84,6 +86,30 @@ def test_few_rows_are_learned_from_too(n):
         np.testing.assert_allclose(found, y, atol=0.05)
 
 
+@pytest.mark.parametrize(
+    ("n", "subsample", "leaf"),
+    [(800, 1.0, 20), (800, 0.5, 10), (50, 1.0, 10), (50, 0.5, 5), (12, 1.0, 2)],
+)
+def test_leaves_of_small_tables_follow_the_rows_of_a_round(n, subsample, leaf):
+    X, y = noisy(n)
+    given = {"n_estimators": 5, "subsample": subsample, "random_state": 0}
+    auto, same = (
+        spinney.GradientBoostingRegressor(**given, **more).fit(X, y) for more in ({}, {"min_samples_leaf": leaf})
+    )
+    assert auto.fingerprint() == same.fingerprint()
+    assert max(len(tree.n_rows) for tree in auto.boosting_.trees()) > 1
+
+
+def test_fifty_rows_half_of_them_in_a_round_suffice():
+    X, y = load_iris(return_X_y=True)
+    accuracy = []
+    for seed in range(3):
+        rows, rest = train_test_split(np.arange(len(y)), train_size=50, random_state=seed, stratify=y)
+        model = spinney.GradientBoostingClassifier(n_estimators=50, learning_rate=0.2, subsample=0.5, random_state=0)
+        accuracy.append(model.fit(X[rows], y[rows]).score(X[rest], y[rest]))
+    assert np.mean(accuracy) > 0.9
+
+
 def test_leaves_too_large_for_the_table_are_warned_of():
     X, y = noisy(30)
     with pytest.warns(UserWarning, match="min_samples_leaf=20 allows no split of 30 rows"):
@@ -105,7 +131,7 @@ def test_given_rows_are_held_out():
     ).fit(X[:200], y[:200])
     assert plain.fingerprint() == model.fingerprint()
     for staged, loss in zip(model.staged_predict(X[200:]), model.validation_score_, strict=False):
-        assert np.mean((staged - y[200:]) ** 2) / 2 == pytest.approx(loss, rel=1e-9)
+        assert np.mean((staged - y[200:]) ** 2) == pytest.approx(loss, rel=1e-9)
     watched = clone(plain).fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])  # a curve, and no stopping
     np.testing.assert_array_equal(watched.validation_score_, model.validation_score_[: model.n_iter_])
 
@@ -115,7 +141,7 @@ def test_weights_of_held_out_rows_count():
     weight = np.arange(100.0)
     model = stopping().fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:], sample_weight_val=weight)
     last = list(model.staged_predict(X[200:]))[-1]
-    assert np.average((last - y[200:]) ** 2, weights=weight) / 2 == pytest.approx(
+    assert np.average((last - y[200:]) ** 2, weights=weight) == pytest.approx(
         model.validation_score_[model.n_iter_ - 1]
     )
 

@@ -69,6 +69,15 @@ def test_values_go_on(tmp_path, options, more):
     assert getattr(model, "stopped_because_", None) == whole.stopped_because_
 
 
+def test_a_fit_that_dies_twice_goes_on(tmp_path):
+    frame, y = make_table()
+    model = spinney.GradientBoostingRegressor(**FEW)
+    for after in (2, 5):
+        cut_short(model, tmp_path / "rounds", frame, y, after=after)
+    model.fit(frame, y, checkpoint=tmp_path / "rounds")
+    assert model.fingerprint() == spinney.GradientBoostingRegressor(**FEW).fit(frame, y).fingerprint()
+
+
 def test_draws_and_classes_go_on(tmp_path):
     frame, y = make_table()
     labels = np.array(["low", "middle", "high"])[np.digitize(y, [-1, 1])]

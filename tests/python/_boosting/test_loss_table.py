@@ -1,10 +1,14 @@
 """The engine's table of losses: traits, and consistency of values, gradients and initial scores."""
 
+import io
+
 import numpy as np
 import pytest
 import spinney
 from numpy.testing import assert_allclose
 from oracle import boosting as oracle
+from sklearn.dummy import DummyRegressor
+from sklearn.metrics import mean_squared_log_error
 from spinney import _engine
 
 LOSSES = {traits.name: traits for traits in _engine.boosting_losses()}
@@ -16,7 +20,8 @@ def rows_of(traits, seed=0):
     random = np.random.RandomState(seed)
     n_scores = traits.n_scores or 4
     if traits.of_classes:
-        target = random.randint(0, 2 if traits.n_scores == 1 else n_scores, N_ROWS).astype(float)
+        n_classes = 4 if traits.has_cuts else 2 if traits.n_scores == 1 else n_scores
+        target = random.randint(0, n_classes, N_ROWS).astype(float)
     else:
         target = random.gamma(2.0, 3.0, N_ROWS)
     return target, random.normal(size=(n_scores, N_ROWS)), random.uniform(0.5, 2.0, N_ROWS)
@@ -25,6 +30,8 @@ def rows_of(traits, seed=0):
 def parameter_of(traits, target, scores, weight):
     if traits.name == "normal":
         return 2.0
+    if traits.has_cuts:
+        return _engine.ordinal_cuts(target, scores[0], weight, 4, 1)
     return (
         _engine.loss_delta(traits.name, traits.parameter.preset, target, scores[0], weight) if traits.parameter else 0.0
     )
@@ -52,6 +59,7 @@ def test_values_and_gradients_are_the_oracles(name):
     target, scores, weight = rows_of(LOSSES[name], seed=1)
     parameter = parameter_of(LOSSES[name], target, scores, None)
     preset = LOSSES[name].parameter.preset if LOSSES[name].parameter else 0.0
+    preset = parameter if LOSSES[name].has_cuts else preset
     gradients, hessians = oracle.gradients(name, target, scores[0], preset)
     found = _engine.loss_gradients(name, parameter, target, scores)
     assert_allclose(found[0][0], gradients, rtol=1e-9, atol=1e-12)
@@ -75,6 +83,9 @@ def test_no_constant_near_the_start_has_less_loss(name, has_offset):
     assert start.shape == (len(scores),)
     if traits.has_delta:
         return  # these start at the median, wherever they bend
+
+    if traits.has_cuts:
+        preset = parameter_of(traits, target, np.zeros_like(scores) if offset is None else offset, weight)
 
     def loss_at(constants):
         at = constants[:, np.newaxis] + (0.0 if offset is None else offset) + np.zeros_like(scores)
@@ -114,6 +125,13 @@ def test_rows_that_do_not_fit_are_refused():
         _engine.loss_rows("normal", 1.0, y, np.zeros((1, 3)))
     with pytest.raises(ValueError, match="class code is out of range"):
         _engine.loss_start("multinomial", 0.0, y + 5, None, None, 3)
+    with pytest.raises(ValueError, match="class code is out of range"):
+        _engine.loss_rows("ordinal", np.zeros(1), y + 2, np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="cuts must be finite, and ascend"):
+        _engine.loss_rows("ordinal", np.zeros(2), y, np.zeros((1, 3)))
+    for name, parameter in (("ordinal", 2.0), ("squared_error", np.zeros(2))):
+        with pytest.raises(ValueError, match="an array of cuts is for ordered classes"):
+            _engine.loss_rows(name, parameter, y, np.zeros((1, 3)))
     with pytest.raises(ValueError, match="no loss cubic"):
         _engine.loss_value("cubic", 0.0, y, np.zeros((1, 3)), None)
 
@@ -147,3 +165,30 @@ def test_percentage_errors_are_least_where_they_are_the_loss():
     assert error("mape") < min(error("absolute_error"), error("squared_error"))
     zero = spinney.GradientBoostingRegressor("mape", **FEW).fit(TABLE, np.round(TABLE[:, 0]))
     assert np.isfinite(zero.predict(TABLE)).all()
+
+
+# ---- the squared error of logarithms ----------------------------------------------------------------------------
+
+
+def test_the_squared_log_error_is_the_squared_error_of_logarithms():
+    target = np.exp(np.abs(VALUES))
+    limits = {"n_estimators": 20, "max_leaf_nodes": 6, "learning_rate": 0.3}
+    model = spinney.GradientBoostingRegressor("squared_log_error", **limits).fit(TABLE, target)
+    plain = spinney.GradientBoostingRegressor(**limits).fit(TABLE, np.log1p(target))
+    assert_allclose(np.log1p(model.predict(TABLE)), plain.predict(TABLE), rtol=1e-6)
+    found = mean_squared_log_error(target, model.predict(TABLE))
+    squared = spinney.GradientBoostingRegressor(**limits).fit(TABLE, target).predict(TABLE)
+    assert found < mean_squared_log_error(target, squared.clip(0))
+    predictor = model.to_predictor()
+    assert predictor.predict(TABLE[0].tolist()) == model.predict(TABLE[:1])[0]
+    file = io.BytesIO()
+    model.save(file)
+    assert spinney.load(io.BytesIO(file.getvalue())).predict(TABLE).tolist() == model.predict(TABLE).tolist()
+
+
+def test_the_squared_log_error_needs_targets_of_at_least_0():
+    with pytest.raises(ValueError, match="needs targets of at least 0"):
+        spinney.GradientBoostingRegressor("squared_log_error", **FEW).fit(TABLE, VALUES - VALUES.mean())
+    below = DummyRegressor(strategy="constant", constant=-3.0)
+    with pytest.raises(ValueError, match="predictions above -1"):
+        spinney.GradientBoostingRegressor("squared_log_error", init=below, **FEW).fit(TABLE, VALUES)

@@ -29,7 +29,7 @@ def test_errors_are_of_rows_that_a_booster_has_not_seen():
     known = model._calibration
     assert len(known.target) == 240  # a fifth is held out by two boosters, and as many rows by none
     assert np.mean(known.errors**2) > 1.3 * np.mean((model.predict(X) - VALUES) ** 2)
-    losses = known.errors**2 / 2
+    losses = known.errors**2
     assert np.isclose(losses.mean(), model.validation_score_[-1], rtol=0.05)
 
 
@@ -71,16 +71,18 @@ def test_the_error_ratio_of_a_mean():
 
 
 def test_intervals_are_those_of_the_mean_not_of_its_members():
-    rng = np.random.default_rng(0)
-    Z = rng.uniform(size=(3000, 4))
-    y = np.sin(9 * Z[:, 0]) * Z[:, 1] + Z[:, 2] * Z[:, 3]  # no noise: boosters differ most from each other
-    model = spinney.GradientBoostingRegressor(effort=0.5, learning_rate=0.3, n_iter_no_change=5).fit(Z[:400], y[:400])
-    known = model._calibration
-    assert known.error_ratio < 0.9
-    ends = model.predict_interval(Z[:1], 0.8, "residual")[0]
-    assert np.ptp(ends) == pytest.approx(2 * known.error_ratio * slow_upper_point(known.errors, 0.8))
-    covered = model.coverage_report(Z[400:], y[400:], 0.8, bins=0).columns["coverage"][0]
-    assert abs(covered - 0.8) < 0.04
+    covered = []
+    for seed in range(8):  # the coverage of one draw of 400 rows has a standard deviation of 0.06
+        rng = np.random.default_rng(seed)
+        Z = rng.uniform(size=(3000, 4))
+        y = np.sin(9 * Z[:, 0]) * Z[:, 1] + Z[:, 2] * Z[:, 3]  # no noise: boosters differ most from each other
+        model = spinney.GradientBoostingRegressor(learning_rate=0.3, n_iter_no_change=5).fit(Z[:400], y[:400])
+        known = model._calibration
+        assert known.error_ratio < 0.9
+        ends = model.predict_interval(Z[:1], 0.8, "residual")[0]
+        assert np.ptp(ends) == pytest.approx(2 * known.error_ratio * slow_upper_point(known.errors, 0.8))
+        covered.append(model.coverage_report(Z[400:], y[400:], 0.8, bins=0).columns["coverage"][0])
+    assert abs(np.mean(covered) - 0.8) < 0.04
     assert model.calibrate(Z[400:500], y[400:500])._calibration.error_ratio == 1.0
 
 

@@ -334,15 +334,15 @@ def test_regularization_of_pairwise_losses_depends_on_the_number_of_rows():
     }
     assert prints["pairwise", "auto"] == prints["pairwise", 0.36] != prints["pairwise", 0.0]
     assert prints["lambdamart", "auto"] == prints["lambdamart", 0.0]
-    many = {  # a row of weight 28 stands for 28 rows
+    many = {  # the penalty is in units of a row of mean weight
         (weight, l2): spinney.GradientBoostingRanker(**SMALL, l2_regularization=l2)
         .fit(X, grades, np.full(len(X), weight), groups=groups)
         .fingerprint()
         for weight in (28.0, 140.0)
-        for l2 in ("auto", 0.0, 1.0)
+        for l2 in ("auto", 0.0, weight)
     }
-    assert many[28.0, "auto"] == many[28.0, 1.0] != many[28.0, 0.0]
-    assert many[140.0, "auto"] == many[140.0, 0.0] != many[140.0, 1.0]
+    assert many[28.0, "auto"] == many[28.0, 28.0] != many[28.0, 0.0]
+    assert many[140.0, "auto"] == many[140.0, 0.0] != many[140.0, 140.0]
 
 
 def test_regularization_of_pairwise_losses_is_lower_with_few_different_grades():

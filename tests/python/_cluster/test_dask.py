@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from dask_rows import FEW, N, make_frame, partitioned
+from dask_rows import FEW, N, frame_of, make_frame, partitioned
 from spinney._boosting.distributed import fit as partitioned_table
+from spinney._boosting.distributed.booster import BlockActor
 from spinney._cluster.blocks import DaskBlocks
 
 distributed = pytest.importorskip("distributed")
@@ -181,3 +182,38 @@ def test_a_killed_worker_is_replaced(monkeypatch):
         assert there.boosting_ is not None
         there.callbacks = None
         assert there.fingerprint() == here.fingerprint()
+
+
+@pytest.mark.slow
+def test_a_partition_with_other_values_when_computed_again_ends_the_fit(tmp_path):
+    import dask.dataframe as dd
+    from dask import delayed
+
+    path = tmp_path / "factor.txt"
+    path.write_text("1.0")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        parts = [delayed(frame_of)(path, part) for part in range(3)]
+        rows = dd.from_delayed(parts, meta=frame_of(path, 0).iloc[:0])
+
+        def change_and_kill(progress):
+            if progress["round"] == 3:
+                path.write_text("2.0")
+                pids = client.run(os.getpid)
+                os.kill(pids[min(pids)], signal.SIGKILL)
+
+        model = spinney.GradientBoostingRegressor(**FEW | {"n_estimators": 8}, callbacks=change_and_kill)
+        with pytest.raises(ValueError, match=r"have other values than before: a worker was lost"):
+            model.fit(rows, "y")
+
+
+def test_rows_with_another_fingerprint_are_refused():
+    table = spinney._data.read_table({"x": np.arange(6.0)})
+    schema = spinney._data.Schema.learn(table)
+    block = BlockActor.of_table(schema.encode(table, unseen="missing", estimator="Boosting"))
+    known = block.row_fingerprint(10)
+    block.check_rows(10, known)
+    with pytest.raises(ValueError, match="The rows 10 to 15 have other values than before"):
+        block.check_rows(10, known + 1)

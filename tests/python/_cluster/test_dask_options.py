@@ -257,7 +257,7 @@ def test_sparse_rows(client):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_lost_takes_no_booster_with_it(monkeypatch):
+def test_a_lost_worker_takes_no_booster_with_it(monkeypatch):
     frame, later = make_frame(21_000), make_frame(9000, seed=1)
     frame["word"] = frame["word"].where(frame["x"] > 0)
     few = {"learning_rate": 0.5, "max_leaf_nodes": 4, "n_iter_no_change": 2, "tol": 0.01, "random_state": 0}

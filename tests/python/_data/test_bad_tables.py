@@ -74,7 +74,9 @@ def test_what_cannot_be_studied_is_refused_in_one_line(tmp_path, name, text, wor
 
 def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path):
     table().write_csv(tmp_path / "t.csv")
-    assert "it is a file" in refused(tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "t.csv")
+    (tmp_path / "other").write_text("")
+    assert "it is a file" in refused(tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "other")
+    assert "is an input of this command" in refused(tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "t.csv")
     assert "does not exist" in refused(tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "a" / "b")
 
 
@@ -118,7 +120,7 @@ def test_standard_input_is_read(monkeypatch, kind):
 
 
 def test_standard_input_is_studied(tmp_path, monkeypatch):
-    monkeypatch.setattr("spinney._evaluate.study.result.write_report", lambda study, path: path)
+    monkeypatch.setattr("spinney._evaluate.study.result.write_report", lambda study, path, seconds: path)
     given = table().write_csv().encode()
     words = ["study", "-", "--target", "y", "--keep", "x", "--out", str(tmp_path / "out"), *QUICK]
     result = CliRunner().invoke(command, words, input=given)
@@ -134,15 +136,15 @@ def test_standard_input_is_studied(tmp_path, monkeypatch):
 def test_records_are_drawn_whole(block, last):
     rows = [f'{k},"a\nb ""{k}"""' for k in range(200)]
     text = b"n,text\n" + "\n".join(rows).encode() + last
-    drawn, n_kept, n_all = file_readers.sample_records(io.BytesIO(text), 1000, 0, block)
+    drawn, positions, n_all = file_readers.sample_records(io.BytesIO(text), 1000, 0, block)
     assert n_all == 200
     assert len(drawn) <= 1000 + 10
     frame = pl.read_csv(drawn)
-    assert frame.height == n_kept > 0
-    assert frame["n"].is_sorted()
+    assert 0 < frame.height < 200
+    assert frame["n"].to_list() == positions.tolist() == sorted(positions)
     assert frame["text"].to_list() == [f'a\nb "{k}"' for k in frame["n"]]
-    whole, n_kept, _ = file_readers.sample_records(io.BytesIO(text), 10**6, 0, block)
-    assert n_kept == 200
+    whole, positions, _ = file_readers.sample_records(io.BytesIO(text), 10**6, 0, block)
+    assert len(positions) == 200
     assert whole == text
 
 
@@ -156,6 +158,7 @@ def test_a_table_that_is_too_large_is_sampled_with_a_note(tmp_path):
         assert "of its 6,000 rows were drawn at random" in found.notes[0]
         again = file_readers.read_file(tmp_path / name, max_bytes=30_000)
         assert again.frame.equals(found.frame)
+        assert rows[found.rows].equals(found.frame.select(rows.columns).cast(rows.schema))
 
 
 @pytest.mark.slow
@@ -179,11 +182,11 @@ def test_memory_of_a_long_file_is_bounded(tmp_path):
             file.write(line * 10_000)  # 9 MB in all
     tracemalloc.start()
     with open(tmp_path / "t.csv", "rb") as file:
-        _, n_kept, n_all = file_readers.sample_records(file, 1 << 19, 0, 1 << 17)
+        _, positions, n_all = file_readers.sample_records(file, 1 << 19, 0, 1 << 17)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert n_all == 200_000
-    assert n_kept * len(line) <= 1 << 19
+    assert len(positions) * len(line) <= 1 << 19
     assert peak < 6 << 20
 
 

@@ -275,7 +275,7 @@ def sales():
 )
 def test_a_model_remembers_how_its_file_was_read(tmp_path, monkeypatch, sales, words):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("spinney._evaluate.study.result.write_report", lambda study, path: path)
+    monkeypatch.setattr("spinney._evaluate.study.result.write_report", lambda study, path, seconds: path)
     european(Path("train.csv"), sales)
     command_, *options = words.split()
     run(command_, "train.csv", "--target", "y", "--task", "regression", *options, "--out", "out")

@@ -171,13 +171,24 @@ CITIES = pd.DataFrame({"city": ["Bern", "Rome"]})
 GRADES = pd.DataFrame({"grade": pd.Categorical([1, 2])})
 MATCH = re.escape("The feature names should match those that were passed during fit.\n")
 UNSEEN = "Feature names unseen at fit time:\n"
+REMEDY = "Leave out the columns that were not passed to fit"
 ABSENT = "Feature names seen at fit time, yet now missing:\n"
 MANY = pd.DataFrame({"city": list("abcdefgh")})
 ENCODE_ERRORS = [
-    (NUMBERS, NUMBERS[["a"]], ValueError, f"^{MATCH}{ABSENT}- b\n$"),
-    (NUMBERS, NUMBERS.assign(c=0), ValueError, f"^{MATCH}{UNSEEN}- c\n$"),
-    (NUMBERS, NUMBERS.rename(columns={"b": "c"}), ValueError, f"^{MATCH}{UNSEEN}- c\n{ABSENT}- b\n$"),
-    (NUMBERS, NUMBERS.assign(**dict.fromkeys("cdefghi", 0)), ValueError, r"- g\n- \.\.\.\n$"),
+    (NUMBERS, NUMBERS[["a"]], ValueError, f"^{MATCH}{ABSENT}- b\nAdd the missing columns, or rename columns of X.$"),
+    (
+        NUMBERS,
+        NUMBERS.assign(c=0),
+        ValueError,
+        f"^{MATCH}{UNSEEN}- c\n{REMEDY}.$",
+    ),
+    (
+        NUMBERS,
+        NUMBERS.rename(columns={"b": "c"}),
+        ValueError,
+        f"^{MATCH}{UNSEEN}- c\n{ABSENT}- b\n{REMEDY}. Add",
+    ),
+    (NUMBERS, NUMBERS.assign(**dict.fromkeys("cdefghi", 0)), ValueError, r"- g\n- \.\.\.\nLeave out"),
     (
         np.ones((2, 4)),
         np.ones((2, 3)),

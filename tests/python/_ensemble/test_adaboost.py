@@ -30,20 +30,32 @@ def small(n_classes, seed=0, n=60):
     return X, codes, random.randint(1, 4, n).astype(float)
 
 
+def half_log_odds(model, X):
+    """Yield half the log-odds of the second class after each round, from the decision function."""
+    weights = np.cumsum(model.estimator_weights_) / 4 if model.algorithm in ("m1", "samme") else np.ones(model.n_iter_)
+    for weight, decisions in zip(weights, model.staged_decision_function(X), strict=True):
+        yield weight * decisions
+
+
 # ---- the reference implementation -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("rate", [1.0, 0.6])
-def test_votes_agree_with_the_reference(n_classes, rate):
+@pytest.mark.parametrize("criterion", ["misclassification", "gini"])
+def test_votes_agree_with_the_reference(n_classes, rate, criterion):
     X, codes, weight = small(n_classes)
+    chosen = None if criterion == "misclassification" else criterion
     for algorithm in ("m1", "samme") if n_classes == 2 else ("samme",):
-        model = spinney.AdaBoostClassifier(n_estimators=12, algorithm=algorithm, learning_rate=rate)
+        options = {"n_estimators": 12, "algorithm": algorithm, "learning_rate": rate, "criterion": chosen}
+        model = spinney.AdaBoostClassifier(**options)
         model.fit(X, codes, sample_weight=weight)
-        errors, alphas, votes = reference.votes(X, codes, weight, n_classes, 12, algorithm == "samme", rate)
+        errors, alphas, votes = reference.votes(X, codes, weight, n_classes, 12, algorithm == "samme", rate, criterion)
         assert_allclose(model.estimator_errors_, errors, rtol=1e-9)
         assert_allclose(model.estimator_weights_, alphas, rtol=1e-9)
-        expected = votes if n_classes > 2 else (votes[:, 1] - votes[:, 0]) / 2
+        against = (votes.sum(axis=1, keepdims=True) - votes) / (n_classes - 1)
+        expected = (votes - against) / alphas.sum()
+        expected = expected if n_classes > 2 else expected[:, 1] - expected[:, 0]
         assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-9)
 
 
@@ -99,17 +111,57 @@ def test_regression_agrees_with_the_reference(loss):
 @pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_samme_is_scikit_learns(data, rate):
     X, y = data(return_X_y=True)
-    ours = spinney.AdaBoostClassifier(n_estimators=15, learning_rate=rate).fit(X, y)
+    ours = spinney.AdaBoostClassifier(n_estimators=15, learning_rate=rate, criterion="gini").fit(X, y)
     theirs = TheirClassifier(TheirTree(max_depth=1), n_estimators=15, learning_rate=rate, random_state=0).fit(X, y)
     n = 15 if data is load_breast_cancer else 6  # then two splits of iris are the same but for rounding
     assert_allclose(ours.estimator_errors_[:n], theirs.estimator_errors_[:n], rtol=1e-9)
     assert_allclose(ours.estimator_weights_[:n], theirs.estimator_weights_[:n], rtol=1e-9)
     for mine, other in list(zip(ours.staged_predict(X), theirs.staged_predict(X), strict=True))[:n]:
         assert_array_equal(mine, other)
-    if data is load_breast_cancer:  # scikit-learn divides by the sum of the weights, and doubles
-        scaled = ours.decision_function(X) * 4 / ours.estimator_weights_.sum()
-        assert_allclose(scaled, theirs.decision_function(X), rtol=1e-9, atol=1e-12)
+    staged = list(zip(ours.staged_decision_function(X), theirs.staged_decision_function(X), strict=True))
+    for mine, other in staged[:n]:
+        assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
+    if data is load_breast_cancer:
+        assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-9, atol=1e-12)
         assert_allclose(ours.feature_importances_, theirs.feature_importances_, rtol=1e-9, atol=1e-12)
+
+
+# ---- default stumps ---------------------------------------------------------------------------------------
+
+
+def least_error_of_stumps(X, signs, weight):
+    """The smallest weighted error of all stumps and constants."""
+    best = min(weight[signs > 0].sum(), weight[signs < 0].sum())
+    for column in X.T:
+        order = np.argsort(column, kind="stable")
+        may_cut = np.diff(column[order]) > 0
+        correct = np.cumsum(weight[order] * signs[order])[:-1][may_cut]  # of a stump with -1 on the left
+        total = (weight * signs).sum()
+        errors = weight.sum() / 2 - np.abs([2 * correct - total, np.full(len(correct), total)]).max(axis=0) / 2
+        best = min(best, errors.min(initial=1.0))
+    return best
+
+
+def test_default_stumps_minimise_the_weighted_error():
+    X, y = spheres(300)
+    model = spinney.AdaBoostClassifier(n_estimators=40).fit(X, y)
+    weights = list(model.staged_weights(X, y))[:-1]
+    least = [least_error_of_stumps(X, 2 * y - 1, weight) for weight in weights]
+    assert_allclose(model.estimator_errors_, least, rtol=1e-6)
+    gini = spinney.AdaBoostClassifier(n_estimators=40, criterion="gini").fit(X, y)
+    assert np.mean(gini.estimator_errors_ > np.array(least) + 1e-6) > 0.3
+
+
+def test_the_criterion_is_that_of_the_default_trees():
+    def used(**options):
+        return spinney.AdaBoostClassifier(n_estimators=2, **options).fit(*spheres(50)).estimator_.criterion
+
+    assert used() == used(algorithm="m1") == "misclassification"
+    assert used(max_depth=2) == used(algorithm="real") == "gini"
+    assert used(algorithm="logit") == "squared_error"
+    assert used(criterion="entropy") == "entropy"
+    with pytest.raises(ValueError, match="Pass it to the estimator instead"):
+        used(estimator=spinney.DecisionTreeClassifier(max_depth=1), criterion="gini")
 
 
 # ---- the theory -------------------------------------------------------------------------------------------
@@ -122,7 +174,7 @@ def test_the_product_of_the_factors_is_the_mean_loss(algorithm, rate):
     weight = np.random.RandomState(1).rand(len(y))
     model = spinney.AdaBoostClassifier(n_estimators=40, algorithm=algorithm, learning_rate=rate)
     model.fit(X, y, sample_weight=weight)
-    for t, f in enumerate(model.staged_decision_function(X)):
+    for t, f in enumerate(half_log_odds(model, X)):
         mean = np.average(np.exp(-(2 * y - 1) * f), weights=weight)
         assert model.train_losses_[t] == pytest.approx(mean, rel=1e-9)
         assert model.train_losses_[t] == pytest.approx(np.prod(model.normalizers_[: t + 1]), rel=1e-12)
@@ -277,11 +329,36 @@ def test_held_out_rows_end_the_fit(kind):
     model = kind(n_estimators=400, early_stopping=True, n_iter_no_change=15, random_state=0).fit(X, y)
     assert model.stopped_ == "settled"
     assert len(model.validation_score_) >= model.n_iter_ + 15
-    assert model.n_iter_ == np.argmin(model.validation_score_) + 1 == len(model.estimator_weights_)
+    curve = getattr(model, "validation_losses_", model.validation_score_)
+    assert model.n_iter_ == np.argmin(curve) + 1 == len(model.estimator_weights_)
     given = kind(n_estimators=30).fit(X[:half], y[:half], X_val=X[half:], y_val=y[half:])
     assert (given.stopped_, given.n_iter_) == ("done", 30)
     wrong = [np.mean((p - y[half:]) ** 2) for p in given.staged_predict(X[half:])]
     assert_allclose(given.validation_score_, wrong, rtol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_validation_loss_is_the_one_that_rounds_minimise(algorithm):
+    X, y = spheres(600)
+    weight = np.random.RandomState(1).rand(600)
+    model = spinney.AdaBoostClassifier(n_estimators=20, algorithm=algorithm, learning_rate=0.5)
+    of_rows = {"X_val": X[300:], "y_val": y[300:], "sample_weight_val": weight[300:]}
+    model.fit(X[:300], y[:300], **of_rows)
+    for t, f in enumerate(half_log_odds(model, X[300:])):
+        margin = (2 * y[300:] - 1) * f
+        losses = np.log1p(np.exp(-2 * margin)) if algorithm == "logit" else np.exp(-margin)
+        assert model.validation_losses_[t] == pytest.approx(np.average(losses, weights=weight[300:]), rel=1e-9)
+    same = spinney.AdaBoostClassifier(n_estimators=20, algorithm=algorithm, learning_rate=0.5)
+    same.fit(X[:300], y[:300], X_val=X[:300], y_val=y[:300])
+    assert_allclose(same.validation_losses_, same.train_losses_, rtol=1e-9)
+    assert_allclose(same.validation_score_, same.train_score_, rtol=1e-9)
+
+
+def test_early_stopping_does_not_stop_nested_spheres_early():
+    X, y = spheres(4000)
+    model = spinney.AdaBoostClassifier(n_estimators=400, early_stopping=True, random_state=0)
+    assert model.fit(X[:2000], y[:2000]).n_iter_ > 200
+    assert model.score(X[2000:], y[2000:]) > 0.85
 
 
 def test_the_validation_loss_may_be_a_scorer():
@@ -418,3 +495,18 @@ def test_invalid_arguments_are_refused():
         spinney.AdaBoostClassifier().fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="y_val has a class that y does not have"):
         spinney.AdaBoostClassifier().fit(X, y, X_val=X[:3], y_val=[0, 1, 2])
+
+
+@pytest.mark.parametrize("algorithm", ["m1", "samme", "real"])
+def test_a_learning_rate_whose_weights_overflow_is_refused(algorithm):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"learning_rate=1e\+06 is too large.* Set learning_rate to 1 or less"):
+        spinney.AdaBoostClassifier(algorithm=algorithm, learning_rate=1e6).fit(X, y)
+    with pytest.raises(ValueError, match="learning_rate=100000 is too large"):
+        spinney.AdaBoostRegressor(learning_rate=1e5).fit(X, y)
+
+
+def test_the_advice_on_a_step_that_increases_the_loss_is_a_smaller_one():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(UserWarning, match=r"its step increases the loss.* Set learning_rate to 1 or less"):
+        spinney.AdaBoostClassifier(algorithm="logit", learning_rate=23).fit(X, y)

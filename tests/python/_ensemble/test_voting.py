@@ -7,6 +7,7 @@ from every_estimator import CLASSES, PAIR, TABLE, VALUES, WHOLE
 from sklearn import ensemble
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import estimator_html_repr
 
 MEMBERS = [
     ("tree", DecisionTreeClassifier(max_depth=2, random_state=0)),
@@ -58,3 +59,20 @@ def test_default_members_take_any_table():
     assert list(model.named_estimators_) == ["forest", "extra_trees", "boosting", "linear"]
     assert model.score(TABLE, CLASSES) > 0.9
     assert spinney.VotingRegressor(random_state=0).fit(TABLE, VALUES).score(TABLE, VALUES) > 0.8
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        spinney.VotingClassifier(MEMBERS),
+        spinney.StackingClassifier(MEMBERS),
+        spinney.StackingClassifier(MEMBERS, final_estimator="greedy"),
+        spinney.VotingRegressor([("line", Ridge()), ("tree", "forest")]),
+    ],
+)
+def test_diagrams_show_the_members(model):
+    diagram = estimator_html_repr(model)
+    for name, member in model._members():
+        assert name in diagram
+        assert type(member).__name__ in diagram
+    assert ("final_estimator" in diagram) == isinstance(model, spinney.StackingClassifier)

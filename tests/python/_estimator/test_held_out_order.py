@@ -83,9 +83,9 @@ def test_intervals_cover_groups_that_are_new():
     values = rng.normal(size=200)
     labels = np.repeat(np.arange(100), 4)
     table, new = np.column_stack([labels, rng.normal(size=400)]), np.column_stack([np.arange(100, 200), np.zeros(100)])
-    covered = []
+    covered, options = [], {"max_leaf_nodes": 30, "min_samples_leaf": 1, "linear_leaves": False}  # no extrapolation
     for groups in (None, labels):
-        model = spinney.GradientBoostingRegressor(effort=0.0, n_iter_no_change=5, max_leaf_nodes=30, min_samples_leaf=1)
+        model = spinney.GradientBoostingRegressor(effort=0.0, n_iter_no_change=5, **options)
         model.fit(table, values[labels], groups=groups)
         covered.append(model.coverage_report(new, values[100:], 0.9, "residual", bins=0).columns["coverage"][0])
     assert covered[0] < 0.7

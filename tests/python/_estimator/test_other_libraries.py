@@ -3,6 +3,7 @@
 import inspect
 import re
 
+import numpy as np
 import pytest
 import spinney
 from spinney._estimator.other_libraries import advise_parameter, other_names
@@ -251,3 +252,119 @@ def test_an_argument_of_predict_by_anothers_name(name, word, ours):
     with pytest.raises(TypeError) as found:
         getattr(spinney, name)().predict([[1.0]], **{word: 1})
     assert str(found.value) == f"{name}.predict has no argument '{word}'. {ours}"
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "ours"),
+    [
+        ("study", "metric", "scoring"),
+        ("study", "group", "groups"),
+        ("study", "max_seconds", "minutes"),
+        ("compare", "metrics", "scoring"),
+        ("compare", "folds", "cv"),
+    ],
+)
+def test_study_and_compare_name_the_argument_that_is_meant(function, name, ours):
+    with pytest.raises(TypeError, match=f"{function} has no argument '{name}'. In spinney it is called '{ours}'"):
+        getattr(spinney, function)([[0.0]], [0], **{name: 1})
+    with pytest.raises(TypeError, match=rf"{function} has no argument 'colour'\. It takes .*, random_state, "):
+        getattr(spinney, function)([[0.0]], [0], colour=1)
+    with pytest.raises(TypeError, match=rf"{function} has no argument 'repeat'\. Did you mean 'repeats'\?"):
+        getattr(spinney, function)([[0.0]], [0], repeat=1)
+
+
+def test_a_wrong_option_gets_the_options_in_order_and_the_nearest():
+    X, y = [[0.0], [1.0]], ["a", "b"]
+    with pytest.raises(
+        ValueError, match=r"'chi2', 'entropy', 'gain_ratio', .* Got 'entopy' .* Did you mean 'entropy'\?"
+    ):
+        spinney.DecisionTreeClassifier(criterion="entopy").fit(X, y)
+    with pytest.raises(ValueError, match=r"Got 'fifty' instead\.$"):
+        spinney.BaggingClassifier(n_estimators="fifty").fit(X, y)
+
+
+WORDS = {
+    "best_iteration_": "n_iter_",
+    "best_score_": "validation_score_",
+    "evals_result": "history_",
+    "get_booster": "spinney.to_xgboost",
+    "booster_": "spinney.to_lightgbm",
+    "save_model": "save(file)",
+    "load_model": "spinney.load",
+    "feature_name_": "feature_names_in_",
+    "get_feature_importance": "importances(kind=...)",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_an_attribute_of_another_booster_names_ours(word):
+    model = spinney.GradientBoostingRegressor()
+    with pytest.raises(AttributeError) as found:
+        getattr(model, word)
+    assert str(found.value).startswith(f"GradientBoostingRegressor has no attribute '{word}'. ")
+    assert WORDS[word] in str(found.value)
+    assert not hasattr(model, word)
+    with pytest.raises(AttributeError, match="object has no attribute"):  # a tree has no rounds
+        getattr(spinney.DecisionTreeRegressor(), word)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "value", "ours"),
+    [
+        ("GradientBoostingClassifier", "loss", "binary:logistic", "log_loss"),
+        ("GradientBoostingRegressor", "loss", "reg:squarederror", "squared_error"),
+        ("GradientBoostingRegressor", "growth", "lossguide", "leaf"),
+        ("RandomForestRegressor", "criterion", "mse", "squared_error"),
+        ("AdaBoostClassifier", "algorithm", "SAMME.R", "real"),
+    ],
+)
+def test_values_of_other_libraries_name_ours(name, parameter, value, ours):
+    model = getattr(spinney, name)(**{parameter: value})
+    with pytest.raises(ValueError, match=rf"Got '{value}' instead\. In spinney it is called '{ours}'\.$"):
+        model.fit([[0.0], [1.0]], [0, 1])
+
+
+def test_values_of_spinney_are_options_of_some_estimator():
+    kinds = [getattr(spinney, name) for name in spinney.__all__]
+    allowed = [c for kind in kinds for words in getattr(kind, "_parameter_constraints", {}).values() for c in words]
+    options = {option for one in allowed for option in getattr(one, "options", ())}
+    assert {name for ours in other_names().values.values() for name in ours} <= options
+
+
+@pytest.mark.parametrize("name", ["SVC", "KNeighborsRegressor", "LinearClassifier"])
+def test_models_without_shapley_values_name_other_explanations(name):
+    model = getattr(spinney, name)()
+    with pytest.raises(AttributeError, match=rf"{name} has no attribute 'shap_values'.*permutation_importance"):
+        model.shap_values([[0.0]])
+    assert not hasattr(model, "shap_values")
+
+
+def test_advice_on_attributes_names_what_is_there():
+    X, y = np.arange(60.0).reshape(30, 2), np.arange(30.0)
+    model = spinney.GradientBoostingRegressor(n_estimators=3).fit(X, y, X_val=X, y_val=y)
+    model.set_params(loss="squared_error").feature_names_in_ = np.array(["a", "b"])
+    model.history_ = {}  # of several validation sets
+    for _, text in other_names().attributes.values():
+        for name in re.findall(r"(?<![\w.])([a-z_]+_)(?![\w])|(?<![\w.])([a-z_]+)\(", text):
+            assert hasattr(model, "".join(name)), text
+        for name in re.findall(r"spinney\.(\w+)", text):
+            assert hasattr(spinney, name), text
+
+
+def test_words_of_predictions_apply_to_probabilities_too():
+    X, y = np.arange(60.0).reshape(30, 2), np.arange(30) % 2
+    model = spinney.GradientBoostingClassifier(n_estimators=3).fit(X, y)
+    with pytest.raises(TypeError, match=r"predict_proba has no argument 'raw_score'. Use the method decision_function"):
+        model.predict_proba(X, raw_score=True)
+    with pytest.raises(TypeError, match=r"'base_margin'. In spinney it is called 'offset'"):
+        model.predict(X, base_margin=y)
+    with pytest.raises(TypeError, match=r"'validate_features'. It has no counterpart"):
+        model.predict(X, validate_features=False)
+    with pytest.raises(TypeError, match=r"'base_margin'. It takes X"):
+        spinney.DecisionTreeClassifier().fit(X, y).predict(X, base_margin=y)
+
+
+@pytest.mark.parametrize("word", ["xgb_model", "init_model"])
+def test_a_model_to_start_from_is_a_warm_start(word):
+    with pytest.raises(TypeError, match="Use warm_start=True"):
+        spinney.GradientBoostingRegressor().fit([[1.0], [2.0]], [0, 1], **{word: None})

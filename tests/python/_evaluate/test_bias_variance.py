@@ -261,11 +261,29 @@ def test_members_of_a_classifier():
         assert part.variance_with(4) == pytest.approx(part.variance)
 
 
+@pytest.mark.parametrize("kind", [spinney.RandomForestClassifier, spinney.ExtraTreesClassifier])
+def test_trees_of_a_forest_are_members(kind):
+    settings = {"generator": ThresholdClasses(), "n_train": 30, "n_repeats": 6, "n_test": 100, "random_state": 0}
+    part = spinney.bias_variance(kind(5), loss="squared", **settings)[kind.__name__]
+    assert part.n_members == 5
+    assert 0 < part.correlation < 1
+    assert part.variance_with(5) == pytest.approx(part.variance)
+
+
+def test_trees_of_extra_trees_are_less_correlated_than_bagged_trees():
+    learners = {"bagging": spinney.BaggingRegressor(n_estimators=8), "extra-trees": spinney.ExtraTreesRegressor(8)}
+    found = spinney.bias_variance(learners, generator=Line(), n_train=40, n_repeats=12, n_test=100, random_state=0)
+    assert all(part.n_members == 8 for part in found.parts.values())
+
+
 def test_boosting_has_no_members_to_average():
     part = spinney.bias_variance(
         GradientBoostingRegressor(n_estimators=3), generator=Line(), n_repeats=3, random_state=0
     )
     assert part["GradientBoostingRegressor"].correlation is None
+    ours = spinney.GradientBoostingRegressor(n_estimators=3)
+    few = spinney.bias_variance(ours, generator=Line(), n_repeats=2, n_test=50, random_state=0)
+    assert few["GradientBoostingRegressor"].correlation is None
     with pytest.raises(ValueError, match="is not an average of members"):
         part["GradientBoostingRegressor"].variance_with(3)
 

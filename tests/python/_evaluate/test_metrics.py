@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,9 @@ import spinney
 from click.testing import CliRunner
 from sklearn import metrics
 from sklearn.linear_model import LogisticRegression
+from spinney._estimator.metrics import lift
 from spinney._evaluate.problem import Problem
-from spinney._evaluate.scoring import Scorers, StoredPredictions, lift
+from spinney._evaluate.scoring import Scorers, StoredPredictions
 from spinney.cli.commands import spinney as command
 
 RANDOM = np.random.default_rng(0)
@@ -189,3 +191,38 @@ def test_stored_predictions_are_scored_like_models():
     assert scorer(StoredPredictions(PROBA, np.array(["common", "rare"])), ROWS, y) == pytest.approx(
         metrics.f1_score(IS_RARE, SCORE > 0.5)
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        *product(["log_loss", "accuracy", "auc"], [("no", "yes"), (1, 3)]),
+        *product(["log_loss", "accuracy"], [("a", "b", "c")]),
+        *product(["rmse", "mse", "mae", "r2"], [None]),
+    ],
+)
+def test_scores_from_losses_of_rows_are_those_of_scikit_learn(name, labels):
+    random = np.random.default_rng(1)
+    if labels is None:
+        y, predictions, made = 1e4 + random.normal(size=60), 1e4 + random.normal(size=(60, 1)), None
+    else:
+        y = np.array(labels)[random.integers(0, len(labels), 60)]
+        predictions, made = random.dirichlet(np.full(len(labels), 0.2), 60).round(1), problem(y)
+        predictions[:, 0] += 1 - predictions.sum(axis=1)
+    scorers, block = Scorers.of(name, made or Problem(None, y)), random.integers(0, 7, 60)
+    (key,) = scorers.metrics
+    assert scorers._of_rows(key, predictions, y) is not None
+    assert scorers.score(key, predictions, y) == pytest.approx(scorers._scored(key, predictions, y))
+    expected = [scorers._scored(key, predictions[block != b], y[block != b]) for b in range(7)]
+    np.testing.assert_allclose(scorers.scores_without(key, predictions, y, block, 7), expected)
+
+
+def test_scores_of_special_cases_are_left_to_scikit_learn():
+    y = np.array(["a", "b", "a"])
+    scorers, proba = Scorers.of("auc", problem(y)), np.array([[0.2, 0.8], [0.4, 0.6], [0.9, 0.1]])
+    assert scorers._of_rows("roc_auc", proba, np.array(["a", "a", "a"])) is None
+    assert scorers._of_rows("roc_auc", proba, np.array(["a", "b", "z"])) is None
+    own = Scorers({"accuracy": lambda model, X, y: 0.25}, np.array(["a", "b"]))
+    assert own.score("accuracy", proba, y) == 0.25
+    number = Scorers.of("r2", Problem(None, np.arange(3.0)))
+    assert number.score("r2", np.ones((3, 1)), np.zeros(3)) == metrics.r2_score(np.zeros(3), np.ones(3))

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from copy import copy
 from dataclasses import replace
 from hashlib import sha256
@@ -13,10 +15,19 @@ import numpy as np
 import pytest
 import spinney
 from report_stand_in import TABLES, stand_in
+from scipy.stats import ks_2samp
 from spinney import DecisionTreeRegressor
 from spinney._evaluate.report import write_report
-from spinney._evaluate.report.errors import _distance, _drift_classifier, _one_class, _out_of_range, _roc_auc_error
-from spinney._evaluate.report.explain import dependence_section, shap_section
+from spinney._evaluate.report.errors import (
+    _difference,
+    _drift,
+    _drift_classifier,
+    _one_class,
+    _out_of_range,
+    _roc_auc_error,
+    row_losses,
+)
+from spinney._evaluate.report.explain import _score_changes, dependence_section, shap_section
 from spinney._evaluate.report.overview import (
     data_section,
     leaderboard_section,
@@ -26,7 +37,9 @@ from spinney._evaluate.report.overview import (
     summary,
 )
 from spinney._evaluate.report.page import asset, gather, page, short, to_json
-from spinney._evaluate.report.view import View, histogram
+from spinney._evaluate.report.relations import associations_section
+from spinney._evaluate.report.view import View, histogram, sample
+from spinney._evaluate.report.what_if import what_if_section
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -53,6 +66,19 @@ def gathered(studies, few_fits):
         content = {section["id"]: section["content"] for section in data["sections"]}
         found[name] = (title, sentences, data, content)
     return found
+
+
+def test_a_report_without_time_names_the_sections_that_it_leaves_out(studies):
+    study = next(iter(studies.values()))
+    _, sentences, data = gather(study, seconds=-1.0)
+    content = {section["id"]: section["content"] for section in data["sections"]}
+    titles = {section["id"]: section["title"] for section in data["sections"]}
+    late = ["importances", "dependence", "shap", "learning", "reliability"]
+    assert [content[name] for name in late] == [None] * 5
+    assert None not in [content[name] for name in ("leaderboard", "tree", "data", "reproduce")]
+    (note,) = (note for note in content["reproduce"]["notes"] if "time limit was reached" in note)
+    assert all(f"“{titles[name]}”" in note for name in late)
+    assert len(sentences) == 3
 
 
 class _Tags(HTMLParser):
@@ -212,6 +238,11 @@ def test_rows_beside_a_node_lie_in_it(studies, gathered, kind):
     assert all("right" not in tree["nodes"][leaf] for leaf in tree["rows"]["leaf"])
 
 
+def _positions(study, rows):
+    """Return the positions of test rows by their names."""
+    return np.searchsorted(study.test_rows.values, [int(row) for row in rows])
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_shap_values_sum_to_the_prediction(studies, gathered, kind):
     study, shap = studies[kind], gathered[kind][3]["shap"]
@@ -219,7 +250,7 @@ def test_shap_values_sum_to_the_prediction(studies, gathered, kind):
     for output in shap["outputs"]:
         expected = explained if explained.output_names is None else explained.output(output["name"])
         total = np.asarray(output["base"]) + np.asarray(output["values"]).sum(axis=1) + output["rest"]
-        np.testing.assert_allclose(total, expected.predictions[shap["rows"]], atol=1e-12)
+        np.testing.assert_allclose(total, expected.predictions[_positions(study, shap["rows"])], atol=1e-12)
 
 
 def test_a_table_of_hostile_names_is_harmless(few_fits, tmp_path):
@@ -283,7 +314,7 @@ def test_residuals_are_those_of_the_test_rows(studies, gathered):
     assert found["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)))
     assert sum(found["bars"]) == len(residual)
     assert (np.abs(residual) <= found["quantiles"][1]["error"]).mean() == pytest.approx(0.8, abs=0.011)
-    worst = [row["row"] for row in found["worst"]["rows"]]
+    worst = _positions(study, [row["row"] for row in found["worst"]["rows"]])
     assert np.abs(residual)[worst].min() >= np.sort(np.abs(residual))[-len(worst)] - 1e-12
     assert gathered["regression"][3]["classification"] is None
 
@@ -291,21 +322,44 @@ def test_residuals_are_those_of_the_test_rows(studies, gathered):
 # ---- outliers and drift ----------------------------------------------------------------------------------------------
 
 
-def test_drift_exceeds_chance():
-    from scipy.stats import ks_2samp
-
+def test_drift_is_shown_where_it_is_significant():
     rng = np.random.default_rng(3)
-    train, test = rng.normal(size=300), rng.normal(0.6, 1, 200)
-    distance, chance = _distance(train, test, False)
-    assert distance == pytest.approx(ks_2samp(train, test).statistic)
-    assert distance > chance
-    assert _distance(train, np.append(train, np.nan), False)[0] == pytest.approx(1 / 301)
-    passed = 0
-    for _ in range(200):
-        codes = rng.choice(4, 500, p=[0.4, 0.3, 0.2, 0.1]).astype(float)
-        distance, chance = _distance(codes[:300], codes[300:], True)
-        passed += distance > chance
-    assert 2 <= passed <= 22  # one in twenty
+
+    def both(n_train, n_test, shift):
+        X = {f"x{k}": rng.normal(size=n_train + n_test) for k in range(6)}
+        X["c"] = rng.choice(["a", "b", "c", "rare"], n_train + n_test, p=[0.5, 0.3, 0.19, 0.01])
+        X["moved"] = X["x0"] + shift * (np.arange(n_train + n_test) >= n_train)
+        X["kind"] = np.where(
+            rng.random(n_train + n_test) < shift * (np.arange(n_train + n_test) >= n_train), "b", X["c"]
+        )
+        tree = spinney.DecisionTreeRegressor(max_depth=2).fit(X, X["x0"])
+        parts = [slice(0, n_train), slice(n_train, None)]
+        return [View(tree, {name: values[part] for name, values in X.items()}) for part in parts]
+
+    found = _drift(*both(300, 200, 0.6))
+    assert {one["name"] for one in found["columns"]} == {"moved", "kind"}
+    assert found["n_columns"] == 9
+    train, test = both(300, 200, 0.6)
+    distance, p_value = _difference(train, test, 7)
+    wanted = ks_2samp(np.asarray(train.numbers[7]), np.asarray(test.numbers[7]), method="asymp")
+    assert (distance, p_value) == (pytest.approx(wanted.statistic), pytest.approx(wanted.pvalue))
+    n_false = sum(bool(_drift(*both(120, 60, 0.0))["columns"]) for _ in range(100))
+    assert n_false <= 11  # 5 % of the studies, with Holm's correction
+
+
+def test_importances_have_intervals_over_rows(studies):
+    """Against the standard deviation of the importance over independent tables."""
+    rng = np.random.default_rng(8)
+    X = {"a": rng.normal(size=4000), "b": rng.normal(size=4000)}
+    y = 2 * X["a"] + rng.normal(size=4000)
+    study = stand_in({name: values[:200] for name, values in X.items()}, y[:200], "y", n_trees=3, n_folds=2)
+    name, found = study.best, []
+    for k in range(19):
+        rows = slice(200 + 200 * k, 400 + 200 * k)
+        study.X_test, study.y_test = {name: values[rows] for name, values in X.items()}, y[rows]
+        found.append(_score_changes(study, name, View(study.tree, study.X_test), np.arange(200)))
+    values, errors = (np.array(each)[:, 0] for each in zip(*found, strict=True))
+    assert errors.mean() == pytest.approx(values.std(ddof=1), rel=0.5)
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -377,7 +431,8 @@ def test_profiles_and_learning_curves_cover_the_training_rows(studies, gathered,
     study, content = studies[kind], gathered[kind][3]
     assert sum(content["data"]["target"]["counts"]) == len(study.y_train)
     assert content["data"]["n_used"] == len(study.columns)
-    assert content["learning"]["sizes"][-1] == max(len(train) for train, _ in study.folds)
+    assert content["learning"]["n_rows"] == max(len(train) for train, _ in study.folds)
+    assert all(3 <= len(curve["sizes"]) <= 5 for curve in content["learning"]["curves"])
     assert study.tree is study.models["tree"]
     assert any(curve["name"] == "tree" for curve in content["learning"]["curves"])
     assert f"spinney.study(table, {study.target!r})" in content["reproduce"]["code"]
@@ -414,7 +469,7 @@ def test_learning_curves_take_the_folds_with_most_rows(studies, few_fits):
     study = copy(studies["regression"])
     rows = np.arange(len(study.y_train))
     study.folds = [(rows[:30], rows[30:60]), (rows[:60], rows[60:90]), (rows[:240], rows[240:])]
-    assert learning_section(study)["sizes"][-1] == 240
+    assert learning_section(study)["curves"][0]["sizes"][-1] == 240
 
 
 @pytest.fixture
@@ -442,7 +497,7 @@ def test_learning_curves_leave_out_sizes_that_a_model_refuses(refusing):
     found = learning_section(study)
     [curve] = [curve for curve in found["curves"] if study.models[curve["name"]] is study.tree]
     is_known = ~np.isnan(curve["mean"])
-    assert is_known.tolist() == [size >= 50 for size in found["sizes"]]
+    assert is_known.tolist() == [size >= 50 for size in curve["sizes"]]
     assert 0 < is_known.sum() < len(is_known)
 
 
@@ -532,30 +587,61 @@ def test_categories_of_shap_values_have_names_instead_of_a_scale(studies):
 
 def test_shap_values_of_scores_come_with_probabilities(studies):
     study = copy(studies["binary"])
-    test = View(study.tree, study.X_test)
+    test = View(study.tree, study.X_test, study.test_rows)
     for name, response in (("gradient boosting", "probability"), ("random forest", None)):
-        study.leaderboard = [studies["binary"][name]]
+        study.best = name
         shap = shap_section(study, test)
         assert (shap["model"], shap["response"]) == (name, response)
         [output] = shap["outputs"]
         if response:
             proba = study.models[name].predict_proba(study.X_test)[:, 1]
-            np.testing.assert_allclose(output["response"][:, 1], proba[shap["rows"]], rtol=0, atol=1e-9)
+            rows = _positions(study, shap["rows"])
+            np.testing.assert_allclose(output["response"][:, 1], proba[rows], rtol=0, atol=1e-9)
     assert output["response"] is None
 
 
-def test_a_stack_that_is_not_ahead_is_called_chosen(studies):
+class _Opaque:
+    """A model without SHAP values."""
+
+    def __init__(self, model):
+        self.predict, self.predict_proba, self.classes_ = model.predict, model.predict_proba, model.classes_
+
+
+def test_a_model_without_shap_values_is_explained_by_samples(studies):
+    study = copy(studies["binary"])
+    study.models = study.models | {study.best: _Opaque(study.models[study.best])}
+    test = View(study.tree, study.X_test, study.test_rows)
+    shap = shap_section(study, test)
+    assert (shap["model"], shap["is_best"], shap["of"]) == (study.best, True, "probability of the class")
+    [output] = shap["outputs"]
+    rows = _positions(study, shap["rows"])
+    proba = study.models[study.best].predict_proba(test.take(rows))[:, 1]
+    found = output["base"] + output["values"].sum(axis=1) + output["rest"]
+    np.testing.assert_allclose(found, proba, atol=1e-9)
+
+
+def test_shap_values_of_a_model_that_has_not_seen_a_class():
+    rng = np.random.default_rng(2)
+    X, y = {"a": rng.normal(size=120), "b": rng.normal(size=120)}, np.array(["x", "y", "z"])[np.arange(120) % 3]
+    study = stand_in(X, y, "y", n_trees=3, n_folds=2)
+    is_known = study.y_train != "z"
+    few = {name: values[is_known] for name, values in study.X_train.items()}
+    study.models[study.best] = spinney.RandomForestClassifier(3, random_state=0).fit(few, study.y_train[is_known])
+    shap = shap_section(study, View(study.tree, study.X_test))
+    assert [output["name"] for output in shap["outputs"]] == ["y"]
+
+
+def test_a_model_that_is_not_ahead_is_called_kept(studies):
     study = copy(studies["binary"])
     first, second = (entry.name for entry in study.leaderboard[:2])
     assert leaderboard_section(study)["word"] == "best"
-    why = f"{second} is chosen: {first} is better by less than the standard error of the difference."
-    study.best, study.notes = second, [*study.notes, why]
+    study.best, study.why = second, f"{second} is kept: {first} scores better, but {second} is simpler."
     section = leaderboard_section(study)
-    assert section["word"] == "chosen"
-    assert section["note"].endswith(why)
+    assert section["word"] == "kept"
+    assert section["note"].endswith(study.why)
     sentences, tiles = summary(study, ["age"])
-    assert sentences[1].startswith(f"The chosen model is {second}")
-    assert tiles[0]["what"] == f"chosen model: {second}"
+    assert sentences[1].startswith(f"The kept model is {second}")
+    assert tiles[0]["what"] == f"kept model: {second}"
 
 
 def test_the_pictures_of_the_guide_show_the_words_of_the_report():
@@ -567,3 +653,99 @@ def test_the_pictures_of_the_guide_show_the_words_of_the_report():
     assert {'"Partial dependence"', '"Confusion matrix, test set"'} <= set(words)
     saved = made.WORDS.read_text(encoding="utf-8").splitlines()
     assert words == saved, "Draw the pictures again: python docs/report_picture.py"
+
+
+_EVALUATED = """
+const drawers = {};
+%s
+const section = JSON.parse(require("fs").readFileSync(0, "utf8")), model = parsed_model(section);
+const rows = section.values.map(parsed_row), background = section.background.map(parsed_row);
+const columns = section.inputs.map((input) => input.column);
+console.log(JSON.stringify({ rows: rows.map((row) => predicted(model, row)), sums: rows.slice(0, 3).map((row) => {
+  const { base, values } = sampled_shapley(model, row, background, columns, 0);
+  return base + values.reduce((a, b) => a + b, 0);
+}) }));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node.js here")
+@pytest.mark.parametrize("model", ["gradient boosting", "random forest", "tree"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_page_evaluates_models_as_predict_does(studies, kind, model):
+    study = copy(studies[kind])
+    study.best = model
+    test = View(study.tree, study.X_test, study.test_rows)
+    section = what_if_section(study, test)
+    assert section["model"] == model
+    ran = subprocess.run(
+        ["node", "-e", _EVALUATED % asset("what_if.js")], input=to_json(section), capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    X = test.take(sample(test.n_rows, 40))
+    fitted = study.models[model]
+    expected = fitted.predict(X)[:, np.newaxis] if study.classes is None else fitted.predict_proba(X)
+    np.testing.assert_allclose(found["rows"], expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found["sums"], expected[:3, 0], rtol=1e-4, atol=1e-4)
+
+
+def test_a_model_that_the_page_cannot_evaluate_gives_way_to_the_tree(studies, monkeypatch):
+    study = copy(studies["binary"])
+    study.best, study.models = "svm", study.models | {"svm": spinney.SVC(probability=True)}
+    test = View(study.tree, study.X_test, study.test_rows)
+    section = what_if_section(study, test)
+    assert (section["model"], section["is_best"], section["best"]) == ("tree", False, "svm")
+    monkeypatch.setattr("spinney._evaluate.report.what_if._MOST_NODES", 1)
+    assert what_if_section(study, test) is None
+
+
+def test_associations_of_columns_with_the_target_and_each_other():
+    random = np.random.default_rng(0)
+    n = 4000
+    group, noise = random.integers(0, 4, n), random.normal(size=n)
+    x = random.normal(size=n)
+    X = {
+        "group": np.array(["a", "b", "c", "d"])[group],
+        "noise": np.where(noise > 1.5, np.nan, noise),
+        "x": x,
+        "cube": x**3,
+        "again": x.copy(),
+        "coarse": np.array(["low", "high"])[(x > 0).astype(int)],
+    }
+    y = np.array([0.0, 1.0, 1.0, 6.0])[group] + random.normal(size=n)
+    y[1], X = y[0], {name: np.concatenate([[column[0], *column[:1]], column[2:]]) for name, column in X.items()}
+    study = stand_in(X, y, "y", n_trees=2)
+    section = associations_section(study, View(study.tree, study.X_train, study.train_rows))
+    strength = {one["name"]: one["strength"] for one in section["columns"]}
+    levels = np.array([0.0, 1.0, 1.0, 6.0])
+    assert strength["group"] == pytest.approx(levels.var() / (levels.var() + 1), abs=0.02)
+    assert strength["noise"] < 0.01
+    assert max(strength, key=strength.get) == "group"
+    bins = {one["name"]: one for one in section["columns"][0]["bins"]}
+    assert bins["d"]["mean"][0] == pytest.approx(6.0, abs=0.2)
+    assert sum(one["n"] for one in bins.values()) == section["n_rows"] == len(study.y_train)
+    noise_bins = next(one["bins"] for one in section["columns"] if one["name"] == "noise")
+    assert noise_bins[-1]["name"] == "missing"
+    pairs = {one["name"]: one for one in section["pairs"]}
+    assert {frozenset(name.split(" × ")): round(one["value"], 3) for name, one in pairs.items()}[
+        frozenset(("x", "cube"))
+    ] == 1.0
+    assert any(one["measure"] == "Cramér" and "coarse" in name for name, one in pairs.items())
+    assert not any("noise" in name or "group" in name for name in pairs)
+    assert section["equal"] == [["x", "again"]]
+    assert section["n_duplicates"] <= 1
+
+
+def test_two_models_are_compared_row_by_row(gathered, studies):
+    for name, study in studies.items():
+        content = gathered[name][3]["comparison"]
+        assert content["model"] == study.best
+        losses = [row_losses(study, study.test_predictions[one], study.y_test) for one in study.test_predictions]
+        of = dict(zip(study.test_predictions, losses, strict=True))
+        for other in content["others"]:
+            gaps = of[other["name"]] - of[study.best]
+            assert (other["n_better"], other["n_worse"]) == ((gaps > 0).sum(), (gaps < 0).sum())
+            assert other["mean"] == pytest.approx(gaps.mean())
+            assert other["low"] < other["mean"] < other["high"]
+            assert other["listed"]["rows"][0]["row"] == study.test_rows.texts(np.abs(gaps).argsort()[-1:])[0]
+        assert "baseline" not in [other["name"] for other in content["others"]]

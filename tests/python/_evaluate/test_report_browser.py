@@ -180,6 +180,22 @@ def test_categories_are_named_and_scores_have_a_probability(open_report, reports
     assert all(f"({text})" in page.locator("#shap .chart").last.text_content() for text in shown)
 
 
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_row_is_changed_and_predicted_again(open_report, reports, kind):
+    page = open_report(reports[kind])
+    panel = page.locator("#what_if")
+    before = _figures(page, "what_if")[0]
+    for field in panel.locator("#what-if-fields select").all():
+        field.select_option(index=0)
+    for field in panel.locator("#what-if-fields input[type=number]").all():
+        field.fill("1000000")
+    assert _figures(page, "what_if")[0] != before
+    assert "for the row as it is" in panel.inner_text()
+    panel.get_by_role("button", name="Reset").click()
+    assert _figures(page, "what_if")[0] == before
+    assert panel.locator("svg").count() == 1
+
+
 def test_shares_add_up_to_a_hundred(open_report, reports):
     page = open_report(reports["multiclass"])
     shares = [text.split("·")[1] for text in page.locator("#data .chart text").all_text_contents() if "·" in text]
@@ -267,4 +283,4 @@ def test_a_study_writes_a_report_that_opens(open_report, tmp_path):
     assert page.title() == "Predicting species"
     assert page.locator("#leaderboard tbody tr").count() == len(study.leaderboard)
     assert "species" in page.locator("#reproduce").inner_text()
-    assert page.locator("section.part").count() == 10
+    assert page.locator("section.part").count() == 13

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
-from spinney._evaluate.study.schedule import PROBE_ROWS, REFIT, REFIT_ALL, Job, Schedule
+from sklearn.base import clone
+from spinney import GradientBoostingRegressor
+from spinney._evaluate import runner
+from spinney._evaluate.study.plan import EFFORTS, LIGHTER, Size, lightened, make_plan
+from spinney._evaluate.study.plan import work_of as planned_work
+from spinney._evaluate.study.schedule import PROBE_ROWS, REFIT, REFIT_ALL, Action, Job, Schedule
 
 N_FOLDS = 5
 PER_ROW = {"quick": 1, "boosting": 10, "linear": 1, "forest": 5, "svm": 0.02}  # millionths of a second; svm: squared
@@ -153,3 +160,79 @@ def test_a_first_model_that_is_far_too_slow_gets_fewer_rows():
     action = schedule.next(2.9)
     assert not action.is_probe
     assert schedule.cost(action.job, action.rows) <= 3.0
+
+
+@pytest.mark.parametrize("whole", [1.0, 10.0])
+@pytest.mark.parametrize("name", ["quick", "boosting", "linear"])
+def test_limits_of_fits_in_rounds_leave_time_for_the_other_folds_and_the_final_fits(whole, name):
+    """A model that would take for ever is cut on each fold, and is finished in time."""
+    schedule = Schedule(jobs_of(100_000), N_FOLDS, 60.0, whole)
+    job = next(job for job in schedule.jobs if job.name == name)
+    action, left, limits = Action(job, job.n_rows), 60.0, []
+    for n in range(N_FOLDS, 0, -1):
+        limits.append(schedule.limit(action, n, left))
+        left -= limits[-1]
+        schedule.learn(job, job.n_rows, limits[-1])
+    job.rows = job.n_rows
+    assert min(limits) >= 1
+    assert schedule.reserve <= left
+
+
+def test_a_leading_model_gets_more_rows_before_others_start():
+    schedule = Schedule(jobs_of(50_000), N_FOLDS, 60.0)
+    quick, boosting = schedule.jobs[:2]
+    for job, seconds in ((quick, 0.1), (boosting, 0.2)):
+        schedule.learn(job, job.n_rows // 10, seconds)
+        job.rows = job.n_rows // 10 if job is boosting else job.n_rows
+    action = schedule.next(50.0)
+    assert (action.job, action.rows) == (boosting, 50_000)
+
+
+def test_a_limit_counts_rounds_and_foresees_the_others(monkeypatch):
+    now = SimpleNamespace(seconds=100.0)
+    monkeypatch.setattr(runner, "clock", SimpleNamespace(monotonic=lambda: now.seconds))
+    limit = runner.RoundLimit(runner.Budget(1000.0).first(10.0))
+
+    def advance(seconds, done):
+        now.seconds += seconds
+        return limit({"round": done, "n_estimators": 50})
+
+    assert not advance(4.0, 1)  # the preparation, and a round
+    assert not any(advance(0.5, k) for k in range(2, 14))
+    assert limit.done == 1.0
+    assert limit.cut_seconds == 0.0
+    assert advance(0.5, 14)
+    assert limit.done == 14 / 50
+    assert limit.cut_seconds == pytest.approx(0.5 * 36)
+    assert clone(GradientBoostingRegressor(callbacks=[limit])).callbacks == [limit]
+
+
+@pytest.mark.parametrize(("pace", "is_too_slow"), [(0.1, False), (1.0, True)])
+def test_a_fit_that_is_too_slow_is_ended_early(monkeypatch, pace, is_too_slow):
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(runner, "clock", SimpleNamespace(monotonic=lambda: now.seconds))
+    limit = runner.RoundLimit(runner.Budget(20.0), least=0.75)
+    for done in range(1, 51):
+        now.seconds += pace
+        if limit({"round": done, "n_estimators": 50}):
+            break
+    assert limit.is_too_slow == limit.is_reached == is_too_slow
+    assert now.seconds <= 5.0
+
+
+@pytest.mark.parametrize("pace", [0.01, 1.0, 20.0, 1000.0])
+def test_boosting_is_as_light_as_the_time_requires(pace):
+    size = Size(100_000, 10, 10, 2)
+    plan = make_plan(size, 120.0, None, 5, None)
+    light = lightened(plan, size, pace, 120.0)
+    seconds = pace * planned_work("boosting", size.of(125_000), light.effort)
+    assert light.effort.relative <= plan.effort.relative
+    assert seconds <= 66 or light.effort == LIGHTER[-1]
+    if light.effort != plan.effort:
+        assert pace * planned_work("boosting", size.of(125_000), plan.effort) > 66
+
+
+def test_settings_of_less_effort_take_less_time():
+    efforts = [EFFORTS[0], *LIGHTER]
+    assert [one.relative for one in efforts] == sorted((one.relative for one in efforts), reverse=True)
+    assert LIGHTER[-1].settings("boosting") == {"effort": 0.0, "early_stopping": True}

@@ -14,6 +14,7 @@ import spinney
 import spinney._data.file_readers as read
 import spinney._evaluate.runner as budget
 import spinney._evaluate.runner as runner
+import spinney._evaluate.study.final_fits as final_fits
 import spinney._evaluate.study.study as entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,10 +27,11 @@ from spinney._data.select import pick_table
 from spinney._evaluate.folds import draw_folds, split_test
 from spinney._evaluate.report.tree import tree_section
 from spinney._evaluate.report.view import View
+from spinney._evaluate.row_scores import log_losses
 from spinney._evaluate.scoring import Scorers
 from spinney._evaluate.study.columns import Columns, screened
-from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
-from spinney._evaluate.study.plan import EFFORTS, Size, make_plan, rows_to_study, work_of
+from spinney._evaluate.study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, stacked
+from spinney._evaluate.study.plan import EFFORTS, Size, lightened, make_plan, rows_to_study, work_of
 from spinney._evaluate.study.prepare import StudyOptions, prepare
 from spinney._model.predictions import tempered
 
@@ -391,7 +393,7 @@ def test_duplicate_rows_stay_together():
 def test_groups_stay_together_and_held_out_rows_are_later():
     table = with_columns(who=np.repeat(np.arange(24), 5), when=np.random.default_rng(1).permutation(120))
     random = np.random.RandomState(0)
-    found = prepare(table, "y", StudyOptions(group="who"), 0)
+    found = prepare(table, "y", StudyOptions(groups="who"), 0)
     assert "who" not in found.X.columns
     for fold in [split_test(found, random), *draw_folds(found, 5, 1, random)[0]]:
         assert not set(found.groups[fold.train]) & set(found.groups[fold.held_out])
@@ -459,10 +461,10 @@ def test_the_task_follows_from_the_target():
         (lambda t: t[:10], {}, "10 rows with a target"),
         (lambda t: t.with_columns(y=pl.Series([f"n{k}" for k in range(120)])), {}, "too many for a classification"),
         (lambda t: t.with_columns(y=pl.lit(date(2024, 1, 1))), {}, "holds dates"),
-        (lambda t: t, {"group": "y"}, "which is the target"),
+        (lambda t: t, {"groups": "y"}, "which is the target"),
         (lambda t: t, {"keep": ("q",)}, "keep: the table has no column 'q'"),
-        (lambda t: t, {"group": "z"}, "has 3 groups"),
-        (lambda t: t, {"group": "z", "time": "x"}, "Pass one of them"),
+        (lambda t: t, {"groups": "z"}, "has 3 groups"),
+        (lambda t: t, {"groups": "z", "time": "x"}, "Pass one of them"),
         (lambda t: t, {"drop": ("x", "z", "noise")}, "No feature is left"),
         (lambda t: t, {"task": "regression"}, "holds labels"),
     ],
@@ -477,6 +479,13 @@ def test_bad_tables_are_refused_with_a_remedy(change, options, message):
 # ---- time ------------------------------------------------------------------------------------------------------------
 
 
+def test_a_target_of_several_columns_is_refused():
+    table = made("binary").drop("y")
+    for target in (np.zeros((120, 2)), pl.DataFrame({"a": range(120), "b": range(120)})):
+        with pytest.raises(ValueError, match=r"target has 2 columns, and a study predicts one\. Pass one column at"):
+            spinney.study(table, target, **QUICK)
+
+
 def test_plans_follow_from_the_size_of_the_table():
     small, large = Size(1000, 10, 10, 2), Size(1_000_000, 50, 50, 2)
     plan = make_plan(small, 120.0, None, 5, None)
@@ -489,7 +498,8 @@ def test_plans_follow_from_the_size_of_the_table():
     n_rows = rows_to_study(large, plan, 5, 1.0, 120.0)
     assert n_rows < 200_000
     assert rows_to_study(large, plan, 5, 1.0, 1200.0) > n_rows
-    assert rows_to_study(large, plan, 5, 5.0, 120.0) < n_rows
+    assert rows_to_study(large, plan, 5, 0.2, 120.0) > n_rows
+    assert rows_to_study(large, lightened(plan, large, 1.0, 120.0), 5, 1.0, 120.0) > n_rows
     assert make_plan(small, 120.0, ["svm"], 5, 2).words == ["svm"]
     assert "log-boosting" not in make_plan(Size(1000, 10, 10, 0), 120.0, None, 5, None).words
     assert "log-boosting" in make_plan(Size(1000, 10, 10, 0, True), 120.0, None, 5, None).words
@@ -568,14 +578,14 @@ def test_unknown_metrics_are_named(name, meant):
 @pytest.mark.parametrize(
     ("task", "metric", "meant"),
     [
-        ("binary", "r2", "Try 'neg_log_loss', 'roc_auc', 'accuracy'."),
-        ("multiclass", "rmse", "Try 'neg_log_loss', 'accuracy'"),
-        ("regression", "f1", "scoring: 'f1' cannot score the target 'y' ("),
-        ("regression", "accuracy", "Try 'neg_root_mean_squared_error'"),
+        ("binary", "r2", ". Try 'log_loss', 'auc' or 'accuracy'."),
+        ("multiclass", "rmse", "Try 'log_loss', 'auc' or 'accuracy'."),
+        ("regression", "f1", "evaluates classes, but the target is numeric. Try 'rmse', 'mae' or 'r2'."),
+        ("regression", "accuracy", "Try 'rmse', 'mae' or 'r2'."),
     ],
 )
 def test_metrics_that_cannot_score_the_target_are_refused(task, metric, meant):
-    with pytest.raises(ValueError, match=r"^scoring: ") as refused:
+    with pytest.raises(ValueError, match=rf"^The metric '{metric}' evaluates ") as refused:
         spinney.study(made(task), "y", scoring=["accuracy" if task != "regression" else "r2", metric], **QUICK)
     assert meant in str(refused.value)
 
@@ -633,15 +643,15 @@ def test_reading_counts_and_folds_are_cut_where_time_is_short():
 def test_the_time_limit_holds_on_slow_machines(monkeypatch, pace):
     """The clock runs as on a machine that needs `pace` times as long."""
     counted = _Clock()
-    for module in (budget, runner, entry):
+    for module in (budget, runner, entry, final_fits):
         monkeypatch.setattr(module, "clock", counted)
     fit = runner.Runner.fit
 
-    def slow(self, candidate, rows):
+    def slow(self, candidate, rows, limit=None):
         n_rows = min(self.problem.n_rows if rows is None else len(rows), candidate.max_rows or 96)
         if not candidate.is_baseline:
             counted.now += pace * work_of(candidate.name, Size(n_rows, 3, 5, 2), EFFORTS[0])
-        return fit(self, candidate, rows)
+        return fit(self, candidate, rows, limit)
 
     monkeypatch.setattr(runner.Runner, "fit", slow)
     options = {"models": ["tree", "linear", "forest", "extra-trees"], "cv": 3}
@@ -663,24 +673,137 @@ class _Clock:
     perf_counter = monotonic
 
 
-def test_the_stack_is_chosen_within_a_standard_error_of_the_best():
+def _final_fits(prefer="simplest", weights=("boosting", "tree"), **scores):
     from types import SimpleNamespace
 
     from spinney._evaluate.runner import Candidate, Trial
-    from spinney._evaluate.study.study import FinalFits
+    from spinney._evaluate.study.final_fits import FinalFits
 
-    def preferred(ahead, weights=("boosting", "tree")):
-        stack, boosting = (Trial(Candidate(name, None, 0.0)) for name in ("stack", "boosting"))
-        base = np.array([-0.50, -0.48, -0.52, -0.47, -0.53])
-        scores = {"stack": {"neg_log_loss": base}, "boosting": {"neg_log_loss": base + ahead}}
-        final = FinalFits.__new__(FinalFits)
-        final.session = SimpleNamespace(metrics=["neg_log_loss"])
-        final.test_ratio, final.weights, final.members = 20 / 80, weights, [boosting]
-        return final._preferred([boosting, stack], scores).name
+    trials = [Trial(Candidate(name, None)) for name in scores]
+    final = FinalFits.__new__(FinalFits)
+    final.session = SimpleNamespace(metrics=["neg_log_loss"], options=SimpleNamespace(prefer=prefer))
+    final.test_ratio, final.weights = 20 / 80, dict.fromkeys(weights)
+    final.members = [trial for trial in trials if trial.name != "stack"]
+    by_metric = {name: {"neg_log_loss": np.array(values)} for name, values in scores.items()}
+    return final, final._ordered(trials, by_metric), by_metric
 
-    assert preferred(np.array([0.01, -0.01, 0.02, 0.0, -0.01])) == "stack"
-    assert preferred(np.array([0.05, 0.04, 0.05, 0.06, 0.05])) == "boosting"
-    assert preferred(np.zeros(5), ["boosting"]) == "boosting"  # a stack of one member is that member
+
+_FAILS_ONCE = np.array([0.6, -0.1, -0.1, -0.1, -0.1])  # the standard error of the difference exceeds its mean
+_BASE, _NEAR = np.array([-0.50, -0.48, -0.52, -0.47, -0.53]), np.array([0.01, -0.01, 0.02, 0.0, -0.01])
+
+
+@pytest.mark.parametrize(
+    ("scores", "prefer", "kept", "why"),
+    [
+        ({"boosting": _BASE + _NEAR, "stack": _BASE}, "simplest", "boosting", "it is the best model"),
+        (
+            {"boosting": _BASE - _NEAR, "stack": _BASE},
+            "simplest",
+            "boosting",
+            "it is simpler than stack",
+        ),
+        ({"boosting": _BASE - _NEAR, "stack": _BASE}, "best", "stack", "it is the best model"),
+        ({"boosting": _BASE - 0.1, "stack": _BASE}, "simplest", "stack", "it is the best model"),
+        ({"boosting": _BASE - _FAILS_ONCE, "stack": _BASE}, "simplest", "stack", "it is the best model"),
+        (
+            {"tree": _BASE - _NEAR, "boosting": _BASE, "stack": _BASE - _NEAR},
+            "simplest",
+            "tree",
+            "it is simpler than boosting",
+        ),
+        ({"knn": _BASE - _NEAR, "boosting": _BASE}, "simplest", "boosting", "it is the best model"),  # none is simpler
+    ],
+)
+def test_the_simplest_model_within_a_standard_error_of_the_best_is_kept(scores, prefer, kept, why):
+    final, order, by_metric = _final_fits(prefer, **scores)
+    best = final._preferred(order, by_metric)
+    assert best.name == kept
+    assert why in final._why(best, order)
+
+
+def test_a_stack_of_one_member_is_that_member():
+    final, order, by_metric = _final_fits("best", ["boosting"], stack=_BASE, boosting=_BASE - 0.1)
+    best = final._preferred(order, by_metric)
+    assert best.name == "boosting"
+    assert "the stack gives all weight to it" in final._why(best, order)
+
+
+def test_the_best_single_model_comes_with_a_stack():
+    table = made("binary")
+    found = spinney.study(table, "y", models=["tree", "linear", "forest"], repeats=1, cv=3, prefer="best")
+    simple = spinney.study(table, "y", models=["tree", "linear", "forest"], repeats=1, cv=3)
+    assert found.best == "stack", "the table does not test this"
+    members = list(found.models["stack"].named_estimators_)
+    assert found.single == next(entry.name for entry in found.leaderboard if entry.name in members)
+    assert found.single_model.predict_proba(found.X_test).shape == (24, 2)
+    assert simple.best == simple.single != "stack"
+    assert simple.single_model is simple.model
+    assert any(note.startswith(simple.why) for note in simple.notes)
+    with pytest.raises(ValueError, match="prefer must be 'simplest' or 'best'"):
+        spinney.study(table, "y", prefer="simple")
+
+
+@pytest.mark.parametrize("models", [["boosting"], ["linear"], ["knn"], ["svm"], ["tree", "linear", "forest"]], ids=str)
+def test_a_saved_model_predicts_the_table_of_the_study(models, tmp_path):
+    table = with_columns(
+        name=[f"row {k}" for k in range(120)], day=[date(2024, 1, 1) + timedelta(days=3 * k) for k in range(120)]
+    )
+    found = spinney.study(table, "y", models=models, repeats=1, cv=2, prefer="best")
+    assert any(name.startswith("day.") for name in found.X_train.columns)
+    expected = found.predict_proba(table)
+    found.save(tmp_path / "m")
+    saved = [load(tmp_path / "m") for load in (spinney.load, spinney.load_predictor)]
+    for model in (found.model, found.single_model, *saved):
+        for rows in (table, table.drop("y"), table.to_pandas(), table.to_arrow(), table[::-1][::-1]):
+            proba = model.predict_proba(rows)
+            assert proba.shape == (120, 2)
+            if model is not found.single_model:
+                np.testing.assert_array_equal(proba, expected)
+    np.testing.assert_array_equal(found.model.predict_proba(table[["noise", "day", "z", "x"]]), expected)
+    with pytest.raises(ValueError, match="yet now missing:\n- x"):
+        found.model.predict(table.drop("x"))
+
+
+def _with_gaps() -> pl.DataFrame:
+    """Return a table whose target is missing in some rows, so that positions among the others differ."""
+    rows = pl.int_range(pl.len())
+    return with_columns(key=[f"k{(7 * k) % 120}" for k in range(120)]).with_columns(
+        y=pl.when(rows % 9 == 2).then(None).otherwise(pl.col("y"))
+    )
+
+
+def test_rows_are_those_of_the_file_the_index_or_a_column(tmp_path):
+    table, options = _with_gaps(), {"models": ["tree"], "repeats": 1, "cv": 2}
+    table.write_csv(tmp_path / "t.csv")
+    labels = np.array([f"r{k}" for k in range(120)])
+    of_file = spinney.study(tmp_path / "t.csv", "y", **options)
+    of_index = spinney.study(table.to_pandas().set_index(labels), "y", **options)
+    of_column = spinney.study(table, "y", id="key", **options)
+    of_table = spinney.study(table, "y", **options)
+    x = table["x"].to_numpy()
+    positions = {
+        "t.csv": of_file.test_rows.values - 1,
+        "index": [int(label[1:]) for label in of_index.test_rows.values],
+        "'key'": [table["key"].to_list().index(value) for value in of_column.test_rows.values],
+        "position": of_table.test_rows.values,
+    }
+    for found, (what, at) in zip([of_file, of_index, of_column, of_table], positions.items(), strict=True):
+        np.testing.assert_allclose(x[np.asarray(at, dtype=int)], np.asarray(found.X_test["x"]), rtol=1e-12)
+        assert what in found.test_rows.note
+        assert len(found.train_rows.values) == len(found.y_train)
+    assert "key" not in of_column.X_train.columns
+    holey = table.with_columns(key=pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("key"))
+    with pytest.raises(ValueError, match="'key' has missing values in 1 row, first in row 5"):
+        spinney.study(holey, "y", id="key", **options)
+
+
+def test_rows_of_a_sampled_file_are_those_of_the_file(tmp_path, monkeypatch):
+    table = made("binary", 3000)
+    table.write_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(entry, "MAX_BYTES", 20_000)
+    found = spinney.study(tmp_path / "t.parquet", "y", models=["tree"], repeats=1, cv=2)
+    assert len(found.y_train) < 1000
+    assert table[found.test_rows.values - 1]["x"].to_list() == list(found.X_test["x"])
 
 
 def test_a_study_predicts_other_tables():
@@ -717,6 +840,45 @@ def test_an_interruption_returns_the_finished_models():
         spinney.study(made("binary"), "y", progress=at_once, **QUICK)
 
 
+@pytest.mark.parametrize("step", ["linear, all training rows", "tree, all training rows"])
+def test_an_interrupted_final_fit_keeps_the_cross_validation(step):
+    def interrupt(n_done, n_fits, what, left):
+        if what == step:
+            raise KeyboardInterrupt
+
+    found = spinney.study(made("binary"), "y", **QUICK, progress=interrupt)
+    assert {"tree", "linear", "baseline"} <= set(found.models)
+    assert {len(entry.scores["accuracy"]) for entry in found.leaderboard} == {3}
+    (late,) = (note for note in found.notes if note.startswith("Interrupted: the models of"))
+    assert (found.best in late) != any("training rows: Ctrl-C ended the study" in note for note in found.notes)
+    assert not any("there was no time" in note for note in found.notes)
+    assert len(found.predict(found.X_test)) == 24
+
+
+@pytest.mark.parametrize("is_larger", [True, False])
+def test_a_sample_does_not_decide_against_boosting_of_all_rows(monkeypatch, is_larger):
+    """Boosting on many rows is compared with the best model of the sample on rows that neither has seen."""
+    import spinney._evaluate.study.session as session
+
+    monkeypatch.setattr(session, "rows_to_study", lambda *_: 160)
+    random = np.random.default_rng(1)
+    X = random.uniform(-3, 3, (3000, 3))
+    y = X.sum(axis=1) + (3 * np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1]) if is_larger else 0)
+    table = {f"x{j}": X[:, j] for j in range(3)} | {"y": y + 0.1 * random.normal(size=3000)}
+    models = ["boosting", ("plane", spinney.LinearRegressor())]
+    found = spinney.study(table, "y", models=models, repeats=1, cv=3)
+    assert ("rows, predicts 150 others better" in found.why) == is_larger
+    assert "simpler" not in found.why or not is_larger
+    assert any("predicts 150 other rows better than boosting" in note for note in found.notes) != is_larger
+    assert (found.best == "boosting") == is_larger
+    assert isinstance(found.model, spinney.GradientBoostingRegressor) == is_larger
+    assert found.model.score(table_without_y(table), y) > 0.9
+
+
+def table_without_y(table):
+    return {name: values for name, values in table.items() if name != "y"}
+
+
 def test_progress_counts_to_the_end():
     calls = []
     spinney.study(made("regression"), "y", progress=lambda *step: calls.append(step), **QUICK)
@@ -736,7 +898,7 @@ def test_scorers_score_predictions_as_models():
     assert sure.high <= 0.0
     from sklearn.metrics import log_loss, roc_auc_score
 
-    assert found.value == roc_auc_score(y, proba[:, 1])
+    assert found.value == pytest.approx(roc_auc_score(y, proba[:, 1]), rel=1e-15)
     assert scorers.score("neg_log_loss", proba, y) == pytest.approx(-log_loss(y, proba))
     assert scorers.score("neg_log_loss", proba[:3], np.zeros(3)) < 0  # one class alone
     assert np.isnan(scorers.score("roc_auc", proba[:3], np.zeros(3)))
@@ -776,8 +938,8 @@ def test_splitters_keep_duplicates_and_groups_apart():
     assert found["nearest"].mean < 0.7
     grouped = twice.with_columns(g=np.tile(np.arange(100), 2))
     with pytest.raises(ValueError, match=r"cv splits groups.*GroupKFold"):
-        spinney.study(grouped, "y", group="g", cv=StratifiedKFold(5, shuffle=True, random_state=0), **options)
-    assert spinney.study(grouped, "y", group="g", cv=GroupKFold(5), **options)["nearest"].mean < 0.7
+        spinney.study(grouped, "y", groups="g", cv=StratifiedKFold(5, shuffle=True, random_state=0), **options)
+    assert spinney.study(grouped, "y", groups="g", cv=GroupKFold(5), **options)["nearest"].mean < 0.7
 
 
 def test_a_large_test_set_is_no_sample_of_the_table():
@@ -786,7 +948,7 @@ def test_a_large_test_set_is_no_sample_of_the_table():
     found = spinney.study(
         {"a": a, "b": random.normal(size=120), "g": g, "y": a / 2 + random.normal(size=120)},
         "y",
-        group="g",
+        groups="g",
         models=["linear", "boosting"],
         repeats=1,
     )
@@ -855,7 +1017,7 @@ def test_the_search_for_leaks_does_not_see_the_targets_of_the_test_set():
     assert (again.is_test == found.is_test).all()
 
 
-@pytest.mark.parametrize("how", ["group", "time"])
+@pytest.mark.parametrize("how", ["groups", "time"])
 def test_validation_sets_of_models_respect_groups_and_times(how):
     random = np.random.default_rng(0)
     unit = np.repeat(np.arange(60), 20)
@@ -903,3 +1065,8 @@ def test_a_sample_of_the_rows_has_all_classes(monkeypatch):
     assert len(found.y_train) < 200
     assert (found.y_train == "rare").sum() >= 10
     assert any("random sample" in note for note in found.notes)
+
+
+def test_a_table_of_groups_alone_is_refused():
+    with pytest.raises(ValueError, match=r"No feature is left: the table has the columns 'y', 'g', which are"):
+        spinney.study({"y": [0, 1] * 40, "g": np.arange(80) % 9}, "y", groups="g")

@@ -362,7 +362,7 @@ def test_whole_weights_are_rows_and_the_order_of_rows_does_not_matter(replace, s
 @pytest.mark.parametrize("n_keys", [5, 10**9])
 def test_rows_are_drawn_from_in_a_stable_order(n_keys):
     keys = np.random.default_rng(3).integers(0, n_keys, 1000).astype(np.uint64)
-    assert np.array_equal(_stable_order(keys), np.argsort(keys, kind="stable"))
+    assert np.array_equal(_stable_order(keys, None), np.argsort(keys, kind="stable"))
 
 
 def test_rows_of_weight_zero_are_left_out():
@@ -754,3 +754,15 @@ def test_ctrl_c_ends_every_phase_within_a_second_and_keeps_the_forest_there_was(
     assert len(lines) == 8
     assert max(float(seconds) for seconds, _ in lines) < 2  # of two processors, whatever else these do
     assert {is_kept for _, is_kept in lines} == {"True"}
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_rows_equal_but_for_their_weights_may_be_reordered(replace):
+    rng = np.random.default_rng(0)
+    X, weight = rng.integers(0, 3, (60, 1)), rng.uniform(0.1, 1.0, 60)
+    y = np.array(["a", "b", "c"])[rng.integers(0, 3, 60)]
+    other = rng.permutation(60)
+    model = spinney.RandomForestClassifier(n_estimators=6, replace=replace, random_state=5)
+    one = model.fit(X, y, weight).predict_proba(X)
+    again = model.fit(X[other], y[other], weight[other]).predict_proba(X)
+    assert np.array_equal(one, again)

@@ -212,7 +212,7 @@ def test_pictures(model, rows):
     assert np.array_equal(drawn[1], rows[~inside][:, [0, 2]])
     plt.close(ax.figure)
     X = pd.DataFrame({"a": ["x", "y"] * 5, "b": range(10)})
-    with pytest.raises(ValueError, match="columns of numbers"):
+    with pytest.raises(ValueError, match="needs numeric columns"):
         spinney.plot_isolation(spinney.IsolationForest(n_estimators=2).fit(X), X)
     with pytest.raises(ValueError, match="two names or positions"):
         spinney.plot_isolation(model, rows, features=[0])

@@ -4,13 +4,8 @@ The models, rows and answers are in tests/golden/imported (tools/make_imported_m
 """
 
 import io
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import damage_imported
 import numpy as np
 import pytest
 import spinney
@@ -314,26 +309,3 @@ def test_a_file_of_another_library_names_its_reader(reader):
 def test_the_error_for_hashed_categories_names_their_column():
     with pytest.raises(spinney.ModelFileError, match=r"splits column 'd' on .* categories=\{'d': \['a', 'b'\]\}"):
         read("catboost_words")
-
-
-def test_damaged_files_are_refused_in_words():
-    found = damage_imported.tried(0, 120)
-    assert found["faults"] == []
-    assert found["counts"]["refused"] > 50
-
-
-@pytest.mark.slow
-def test_no_damage_of_a_file_ends_the_process():
-    paths = [Path(spinney.__file__).parent.parent, FOLDER.parent.parent]
-    result = subprocess.run(
-        [sys.executable, damage_imported.__file__, "1000", "3000"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
-    )
-    assert result.returncode == 0, f"ended with {result.returncode} after {result.stderr[-300:]}"
-    found = json.loads(result.stdout)
-    assert found["n_faults"] == 0, found["faults"]
-    assert found["counts"]["refused"] > 1500

@@ -8,7 +8,20 @@ import subprocess
 import numpy as np
 import pytest
 import spinney
-from written_models import COLOURS, MIXED, MODELS, NUMBERS, PAIR, VALUES, predictions_of, probe, table_of
+from written_models import (
+    AVERAGES,
+    COLOURS,
+    LINEAR_AVERAGE,
+    MIXED,
+    MODELS,
+    NUMBERS,
+    PAIR,
+    VALUES,
+    predictions_of,
+    probe,
+    schema_of,
+    table_of,
+)
 
 GCC = shutil.which("gcc")
 pytestmark = pytest.mark.skipif(GCC is None, reason="needs gcc")
@@ -32,7 +45,7 @@ def coded_rows(library, model, columns, name="model"):
     """Return rows as the C file reads them."""
     n = len(next(iter(columns.values())))
     rows = np.empty((n, len(columns)))
-    for j, feature in enumerate(model.schema_.features):
+    for j, feature in enumerate(schema_of(model).features):
         column = columns[feature.name]
         if feature.kind not in ("category", "ordered"):
             rows[:, j] = column
@@ -73,6 +86,21 @@ def test_predictions_are_bit_identical(name, tmp_path):
     assert_same(model, compiled(spinney.to_c(model), tmp_path), probe(model))
 
 
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "tempered of two" else pytest.mark.slow) for name in AVERAGES]
+)
+def test_averages_are_bit_identical(name, tmp_path):
+    model = AVERAGES[name]()
+    assert_same(model, compiled(spinney.to_c(model), tmp_path), probe(model))
+
+
+@pytest.mark.slow
+def test_an_average_with_linear_leaves(tmp_path):
+    model = LINEAR_AVERAGE()
+    assert model.estimators_[0]._fitted.has_linear_leaves
+    assert_same(model, compiled(spinney.to_c(model), tmp_path), probe(model))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "clang-14"])
 def test_no_compiler_fuses_what_spinney_does_not(compiler, tmp_path):
@@ -108,7 +136,9 @@ def test_names_cannot_leave_their_quotes(tmp_path):
     classes = (ctypes.c_char_p * len(odd)).in_dll(library, "odd_1_classes")
     assert [label.decode() for label in classes] == list(model.classes_)
     library.odd_1_code.restype = ctypes.c_double
-    assert [library.odd_1_code(0, value.encode()) for value in model.schema_.features[0].categories] == list(range(7))
+    assert [library.odd_1_code(0, value.encode()) for value in schema_of(model).features[0].categories] == list(
+        range(7)
+    )
     assert np.isnan(library.odd_1_code(0, b"unheard of"))
     assert np.isnan(library.odd_1_code(1, b"a"))
 

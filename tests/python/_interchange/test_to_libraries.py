@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import spinney
-from written_models import MODELS, NUMBERS, VALUES, cuts_of, predictions_of, probe, table_of
+from written_models import AVERAGES, MODELS, NUMBERS, VALUES, cuts_of, predictions_of, probe, table_of
 
-NOWHERE = {"surrogates", "several", "oblique", "boosting, hinge", "boosting, focal", "gentle adaboost"}
+NOWHERE = {"boosting, linear", "boosting of three, linear", "default settings"}  # linear leaves
+NOWHERE |= {"combined columns", "combined columns of three"}
+NOWHERE |= {"surrogates", "several", "oblique", "boosting, hinge", "boosting, focal", "gentle adaboost"}
 PRICED = {"costs of a tree", "costs of a forest"}
 OF_SHARES = {"tree of classes", "tree of numbers", "competitors", "forest of classes", "forest, other"}
 CARRIED = {
@@ -113,8 +115,17 @@ def test_treelite(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CARRIED["pmml"])
 def test_pmml(name):
+    assert_same_in_pmml(MODELS[name]())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AVERAGES)
+def test_averages_in_pmml(name):
+    assert_same_in_pmml(AVERAGES[name]())
+
+
+def assert_same_in_pmml(model):
     pypmml = pytest.importorskip("pypmml")
-    model = MODELS[name]()
     columns = {k: v[:60] for k, v in probe(model, n_more=0).items()}
     reader = pypmml.Model.fromString(spinney.to_pmml(model))
     wanted, labels = predictions_of(model, table_of(model, columns))
@@ -122,7 +133,7 @@ def test_pmml(name):
     found = []
     for row in zip(*columns.values(), strict=True):
         plain = [None if v is None or v != v else v if isinstance(v, str) else float(v) for v in row]
-        answer = reader.predict(dict(zip(model.schema_.names, plain, strict=True)))
+        answer = reader.predict(dict(zip(columns, plain, strict=True)))
         found.append([answer[name] for name in names])
     np.testing.assert_allclose(np.array(found, dtype=float), wanted, rtol=1e-12, atol=1e-13)
 

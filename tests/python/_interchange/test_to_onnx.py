@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import spinney
 from written_models import (
+    AVERAGES,
     GRADED,
+    LINEAR_AVERAGE,
     MIXED,
     MODELS,
     NUMBERS,
@@ -14,13 +16,14 @@ from written_models import (
     is_clear,
     predictions_of,
     probe,
+    schema_of,
     table_of,
 )
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 CARRIED = sorted(set(MODELS) - {"surrogates"})
-QUICK = ["tree of numbers", "boosting of two"]
+QUICK = ["tree of numbers", "boosting of two", "boosting of three, linear"]
 
 
 def session_of(model):
@@ -36,7 +39,7 @@ def fed(model, session, columns):
     if [given.name for given in session.get_inputs()] == ["X"]:
         return {"X": np.column_stack(list(columns.values())).astype(float)}
     inputs = {}
-    for feature in model.schema_.features:
+    for feature in schema_of(model).features:
         column = columns[feature.name]
         if feature.holds_text:
             absent = "missing" if "" in feature.categories else ""
@@ -69,6 +72,17 @@ def without_clash(name):
         table = dict(MIXED) | {"colour": np.where(MIXED["colour"] == "", "empty", MIXED["colour"])}
         model = model.fit(table, PAIR if hasattr(model, "classes_") else VALUES)
     return model
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+def test_averages(name):
+    model = AVERAGES[name]()
+    assert_same(model, probe(model))
+
+
+def test_an_average_with_linear_leaves():
+    model = LINEAR_AVERAGE()
+    assert_same(model, probe(model))
 
 
 @pytest.mark.parametrize(

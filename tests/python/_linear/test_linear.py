@@ -98,3 +98,13 @@ def test_counterfactuals_of_a_linear_model_are_found():
     model = spinney.LinearClassifier().fit(X, y)
     found = spinney.inspect.counterfactual(model, X[:1], wanted="Chinstrap", X=X)
     assert "Chinstrap" in str(found)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_over_a_thousand_terms_give_the_optimum_of_scikit_learn(n_classes):
+    random = np.random.default_rng(0)
+    X = (random.random((120, 1100)) < 0.1).astype(float)  # so many terms that the Hessian is not factored
+    y = random.integers(0, n_classes, 120)
+    model = spinney.LinearClassifier(scale=False).fit(X, y)
+    peer = LogisticRegression(tol=1e-9, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-5)

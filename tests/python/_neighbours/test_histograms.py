@@ -226,3 +226,11 @@ def test_error_curves_are_plotted():
     assert spinney.plot_error_curve(spinney.HistogramDensity().fit([[1.0], [2.0]])).get_ylabel() == "estimated risk"
     with pytest.raises(TypeError, match="not a KNeighborsClassifier"):
         spinney.plot_error_curve(spinney.KNeighborsClassifier(1).fit(X, y))
+
+
+def test_rounded_columns_are_no_reason_for_ever_narrower_bins():
+    ages = np.random.RandomState(0).normal(30, 12, 800).round().clip(0)[:, None]
+    with pytest.warns(UserWarning, match="has chosen 100 bins, the largest .* rows are equal .* Set bin_width"):
+        spinney.HistogramDensity().fit(ages)
+    finer = ages + np.random.RandomState(1).uniform(-0.5, 0.5, (800, 1))
+    assert spinney.HistogramDensity().fit(finer).bin_width_[0] > 1  # no warning

@@ -313,7 +313,7 @@ def test_groups_stay_together_and_need_folds(numbers):
         spinney.KNeighborsClassifier("cv").fit(X, y, groups=groups)
     with pytest.raises(ValueError, match='n_neighbors="cv"'):
         spinney.KNeighborsClassifier(3).fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="whole numbers from 1 up"):
+    with pytest.raises(ValueError, match="whole numbers of at least 1"):
         spinney.KNeighborsClassifier("cv", k_values=[0, 1]).fit(X, y)
     with pytest.raises(ValueError, match="at least 2 rows"):
         spinney.KNeighborsClassifier("cv").fit(X[:1], y[:1])
@@ -373,6 +373,30 @@ def test_a_row_is_not_its_own_neighbour_even_among_equal_rows():
     assert rows[20].tolist() == [0, 1]
 
 
+def test_a_constant_column_does_not_change_gowers_distance():
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((80, 3)) < 0.3, np.nan, rng.normal(size=(80, 3)))
+    y = np.nansum(X, axis=1)
+    plain = spinney.KNeighborsRegressor(5).fit(X, y)
+    assert plain.metric_ == "gower"
+    frame = pd.DataFrame(X, columns=["x", "y", "z"])
+    few = frame[:20]
+    of_numbers = spinney.KNeighborsRegressor(5).fit(frame.assign(c=7.0), y)
+    of_words = spinney.KNeighborsRegressor(5).fit(frame.assign(c="same", d=None), y)
+    np.testing.assert_array_equal(of_numbers.predict(few.assign(c=[7.0, 9.0] * 10)), plain.predict(X[:20]))
+    np.testing.assert_array_equal(of_words.predict(few.assign(c="same", d=None)), plain.predict(X[:20]))
+    assert of_numbers.scale_[3] == 0
+    file = io.BytesIO()
+    of_numbers.save(file)
+    again = spinney.load(io.BytesIO(file.getvalue()))
+    np.testing.assert_array_equal(again.predict(few.assign(c=7.0)), plain.predict(X[:20]))
+
+
+def test_a_table_of_constant_columns_has_distances():
+    model = spinney.KNeighborsRegressor(2, metric="gower").fit([[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0])
+    assert model.kneighbors([[1.0]])[0].tolist() == [[0.0, 0.0]]
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "minkowski", "cosine", "mahalanobis", "hamming", "gower"])
 def test_files_and_pickles_predict_bit_identically(penguins, metric):
     X, y = penguins
@@ -410,8 +434,6 @@ def test_incompatible_parameters_are_refused(numbers):
     X, y, _ = numbers
     with pytest.raises(ValueError, match="algorithm='kd_tree' does not support metric 'hamming'"):
         spinney.KNeighborsClassifier(metric="hamming", algorithm="kd_tree").fit(X, y)
-    with pytest.raises(TypeError, match="Leaves of the tree"):
-        spinney.KNeighborsClassifier(leaf_size=30)
 
 
 @pytest.mark.parametrize("model", [spinney.KNeighborsClassifier(3, metric="gower"), spinney.HistogramClassifier()])
@@ -482,3 +504,95 @@ def test_precomputed_distances(numbers):
     within[2, 3] = -1
     with pytest.raises(ValueError, match="finite distances of at least 0, but X has -1 in row 2, column 3"):
         model.fit(within, y[:120])
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "peer_params"),
+    [
+        ("minkowski", {"p": 3}, {"p": 3}),
+        ("minkowski", {"w": [1.0, 0.5, 4.0, 0.0]}, {"p": 2, "w": [1.0, 0.5, 4.0, 0.0]}),
+        ("minkowski", {"p": 1.5, "w": [1.0, 0.5, 4.0, 2.0]}, {"p": 1.5, "w": [1.0, 0.5, 4.0, 2.0]}),
+        ("seuclidean", {"V": [1.0, 0.5, 4.0, 2.0]}, {"V": [1.0, 0.5, 4.0, 2.0]}),
+        ("seuclidean", None, {}),
+        ("mahalanobis", {"V": "covariance"}, {"VI": "inverse"}),
+        ("mahalanobis", {"VI": "inverse"}, {"VI": "inverse"}),
+        ("sqeuclidean", None, {}),
+        ("correlation", None, {}),
+    ],
+)
+def test_parameters_of_metrics_mean_the_same_as_in_scikit_learn(numbers, metric, params, peer_params):
+    X, y, _ = numbers
+    covariance = np.cov(X[:, ::-1].T) + np.eye(4)
+    matrices = {"covariance": covariance, "inverse": np.linalg.inv(covariance)}
+
+    def of(given):
+        return {name: matrices[value] if isinstance(value, str) else value for name, value in given.items()}
+
+    given, wanted = of(params or {}), {name: np.array(value) for name, value in of(peer_params).items()}
+    if metric == "seuclidean" and params is None:
+        wanted = {"V": X[:150].var(axis=0, ddof=1)}
+    model = spinney.KNeighborsClassifier(6, metric=metric, metric_params=given)
+    if "p" in given:
+        with pytest.warns(SyntaxWarning, match="the parameter p is ignored"):
+            model.fit(X[:150], y[:150])
+    else:
+        model.fit(X[:150], y[:150])
+    expected = cdist(X[150:], X[:150], metric, **wanted)
+    distance, rows = model.kneighbors(X[150:])
+    np.testing.assert_allclose(np.take_along_axis(expected, rows, axis=1), distance, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.sort(expected, axis=1)[:, :6], distance, rtol=1e-9, atol=1e-12)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    np.testing.assert_array_equal(spinney.load(file).predict_proba(X), model.predict_proba(X))
+
+
+def test_a_function_gets_the_parameters_of_the_metric(numbers):
+    X, y, _ = numbers
+
+    def weighted(a, b, factor):
+        return factor * np.abs(a - b).sum()
+
+    model = spinney.KNeighborsClassifier(3, metric=weighted, metric_params={"factor": 2.0}).fit(X[:60], y[:60])
+    plain = spinney.KNeighborsClassifier(3, metric="l1").fit(X[:60], y[:60])
+    np.testing.assert_allclose(model.kneighbors(X[60:])[0], 2 * plain.kneighbors(X[60:])[0])
+    assert model.effective_metric_ is weighted
+    assert model.effective_metric_params_ == {"factor": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "message"),
+    [
+        ("euclidean", {"p": 3}, "metric='euclidean' has no such parameter. It takes none"),
+        ("minkowski", {"V": [1.0]}, "It takes 'p' and 'w'"),
+        ("minkowski", {"w": [1.0]}, "'w' in metric_params must be 4 finite numbers"),
+        ("minkowski", {"w": [1.0, 1.0, -1.0, 1.0]}, "of at least 0"),
+        ("minkowski", {"p": 0}, "'p' in metric_params must be a number above 0"),
+        ("seuclidean", {"V": np.eye(4)}, "Its shape is"),
+        ("mahalanobis", {"VI": -np.eye(4)}, "positive definite"),
+        ("mahalanobis", {"V": np.eye(3)}, "shape \\(4, 4\\)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:metric_params:SyntaxWarning")
+def test_wrong_parameters_of_metrics_are_refused(numbers, metric, params, message):
+    X, y, _ = numbers
+    with pytest.raises(ValueError, match=message):
+        spinney.KNeighborsClassifier(metric=metric, metric_params=params).fit(X, y)
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 2, np.inf])
+def test_the_effective_metric_is_that_of_scikit_learn(numbers, p):
+    X, y, _ = numbers
+    model, peer = spinney.KNeighborsClassifier(p=p).fit(X, y), PeerClassifier(p=p).fit(X, y)
+    assert model.effective_metric_ == peer.effective_metric_
+    assert model.effective_metric_params_.get("p") == peer.effective_metric_params_.get("p")
+    np.testing.assert_allclose(model.kneighbors(X)[0], peer.kneighbors(X)[0])
+
+
+def test_the_leaf_size_changes_nothing(numbers):
+    X, y, _ = numbers
+    model = spinney.KNeighborsClassifier(algorithm="kd_tree", leaf_size=2).fit(X, y)
+    expected = spinney.KNeighborsClassifier(algorithm="brute").fit(X, y).kneighbors(X)
+    np.testing.assert_array_equal(model.kneighbors(X), expected)
+    with pytest.raises(ValueError, match="leaf_size"):
+        spinney.KNeighborsClassifier(leaf_size=0).fit(X, y)

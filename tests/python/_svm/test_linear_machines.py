@@ -1,6 +1,7 @@
 """Linear support vector machines and the perceptron."""
 
 import io
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.margin import perceptron, plane_objective
 from scipy.optimize import minimize
-from sklearn import svm
+from sklearn import linear_model, svm
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import KFold
 from spinney import _engine
+from spinney._svm.linear_solve import Terms
 from spinney._svm.margin_estimator import C_GRID
 from sweep import examples
 
@@ -51,6 +54,38 @@ def test_sums_of_terms_are_sums(shape):
     np.testing.assert_allclose(products, whole * factors @ whole.T, rtol=1e-11, atol=1e-10)
     np.testing.assert_array_equal(_engine.term_products(terms, factors, 1), products)
     np.testing.assert_array_equal(_engine.term_sums(terms, factors, 1), _engine.term_sums(terms, factors, 3))
+
+
+@pytest.mark.parametrize("has_intercept", [True, False])
+@pytest.mark.parametrize("n_rows", [5, 40])
+def test_systems_of_many_terms_are_solved_by_rows(has_intercept, n_rows):
+    rng = np.random.RandomState(0)
+    ridge = np.append(np.ones(20), 0.25 if has_intercept else 1.0)
+    table = Terms(rng.randn(20, n_rows), ridge, 1, has_intercept)
+    factors, right = rng.rand(n_rows) * (rng.rand(n_rows) < 0.8), rng.randn(21)
+    right[-1] *= has_intercept
+    whole = np.vstack([table.terms, np.full(n_rows, float(has_intercept))])
+    solve = table.solver(factors)
+    np.testing.assert_allclose(
+        solve(right), np.linalg.solve(whole * factors @ whole.T + np.diag(ridge), right), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_more_columns_than_rows_reach_scikit_learns_objective(loss, n_classes):
+    rng = np.random.RandomState(1)
+    X, y = rng.randn(40, 120), rng.randint(n_classes, size=40)
+    ours = spinney.LinearSVC(C=0.05, loss=loss, tol=1e-9).fit(X, y)
+    theirs = svm.LinearSVC(C=0.05, loss=loss, tol=1e-9, max_iter=200_000, random_state=0).fit(X, y)
+    for k in range(len(ours.coef_)):
+        side = np.where(y == (k if n_classes > 2 else 1), 1.0, -1.0)
+        values = []
+        for model in (ours, theirs):
+            lost = np.maximum(0, 1 - side * (X @ model.coef_[k] + model.intercept_[k]))
+            square = (model.coef_[k] ** 2).sum() + model.intercept_[k] ** 2
+            values.append(square / 2 + 0.05 * (lost**2 if loss == "squared_hinge" else lost).sum())
+        assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
 def test_systems_are_solved_or_rejected():
@@ -162,8 +197,7 @@ def test_too_few_iterations_raise_a_warning():
 @pytest.mark.parametrize("averaged", [False, True])
 def test_the_perceptron_agrees_with_the_reference(averaged):
     X, z = separable()
-    order = np.lexsort((X[:, 0], z))  # by class, then by the first term
-    weights, intercept, n_updates, mean = perceptron(X[order], z[order], 1000)
+    weights, intercept, n_updates, mean = perceptron(X, z, 1000)
     model = spinney.Perceptron(scale=False, averaged=averaged, shuffle=False).fit(X, z)
     assert model.n_updates_[0] == n_updates
     own = np.append(model.coef_[0], model.intercept_[0])
@@ -176,10 +210,10 @@ def test_the_perceptron_agrees_with_the_reference(averaged):
 @given(seed=st.integers(0, 10**6), eta=st.sampled_from([0.1, 1.0, 7.0]), shuffle=st.booleans())
 def test_updates_satisfy_novikoffs_bound(seed, eta, shuffle):
     X, z = separable(seed)
-    model = spinney.Perceptron(eta=eta, shuffle=shuffle, random_state=seed).fit(X, z)
+    model = spinney.Perceptron(eta0=eta, shuffle=shuffle, random_state=seed).fit(X, z)
     assert model.score(X, z) == 1.0
     assert model.n_updates_[0] <= model.novikoff_bound_[0] < np.inf
-    same = spinney.Perceptron(eta=1.0, shuffle=shuffle, random_state=seed).fit(X, z)
+    same = spinney.Perceptron(eta0=1.0, shuffle=shuffle, random_state=seed).fit(X, z)
     np.testing.assert_array_equal(model.predict(X), same.predict(X))
     assert model.n_updates_[0] == same.n_updates_[0]
 
@@ -306,3 +340,166 @@ def test_the_optimum_is_that_of_scikit_learn(loss, options):
         return ((one.coef_**2).sum() + (intercept / options.get("intercept_scaling", 1.0)) ** 2) / 2 + lost
 
     assert objective(model) == pytest.approx(objective(known), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_of_novikoff_is_that_of_the_widest_margin(seed):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1, 1, (300, 3))
+    X = X[np.abs(X @ [1, 2, -1] + 0.3) > 0.4]
+    y = X @ [1, 2, -1] + 0.3 > 0
+    model = spinney.Perceptron(random_state=0).fit(X, y)
+    radius = np.sqrt((X**2).sum(axis=1).max())
+    rows = np.column_stack([X, np.full(len(X), radius)])  # planes through the origin of these rows
+    widest = svm.SVC(kernel="linear", C=1e10, tol=1e-10).fit(np.vstack([rows, -rows]), np.append(y, ~y))
+    margin = 1 / np.sqrt((widest.coef_**2).sum())
+    assert model.novikoff_bound_[0] == pytest.approx(2 * radius**2 / margin**2, rel=1e-4)
+    assert model.n_updates_[0] <= model.novikoff_bound_[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "bounds"),
+    [
+        ({}, [-0.5, 1.0]),
+        ({"fit_intercept": False}, [-0.5, 1.0]),
+        ({"intercept_scaling": 10.0}, [-0.5, 1.0]),
+        ({"class_weight": "balanced"}, [1.0]),
+    ],
+)
+@pytest.mark.parametrize("C", [0.01, 0.3, 5.0])
+def test_the_sparse_optimum_is_that_of_scikit_learn(C, options, bounds):
+    X, y = noisy(seed=1, n=120, d=30)
+    codes = np.digitize(y, bounds)
+    given = {"penalty": "l1", "C": C, "tol": 1e-10} | options
+    model = spinney.LinearSVC(max_iter=1000, **given).fit(X, codes)
+    peer = svm.LinearSVC(dual=False, max_iter=1_000_000, random_state=0, **given).fit(X, codes)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-5)
+    np.testing.assert_array_equal(model.coef_ == 0, np.abs(peer.coef_) < 1e-9)
+
+
+@examples(15)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.003, 0.1, 30.0]), st.booleans())
+def test_no_change_of_sparse_weights_lowers_the_objective(seed, C, is_wide):
+    rng = np.random.RandomState(seed)
+    X = rng.randn(25, 40 if is_wide else 5).round(1)
+    y = np.where(X[:, 0] + rng.randn(25) > 0, 1.0, -1.0)
+    y[:2] = -1, 1
+    model = spinney.LinearSVC(penalty="l1", C=C, tol=1e-9, max_iter=1000).fit(X, y)
+
+    def objective(weights):
+        missed = np.maximum(1 - y * (X @ weights[:-1] + weights[-1]), 0)
+        return np.abs(weights).sum() + C * (missed**2).sum()
+
+    found = np.append(model.coef_[0], model.intercept_[0])
+    best = objective(found)
+    np.testing.assert_allclose(model.objective_[0], best, rtol=1e-9)
+    for size in (1e-1, 1e-3):
+        for step in rng.randn(20, len(found)):
+            assert objective(found + size * step * (rng.rand(len(found)) < 0.3)) >= best * (1 - 1e-7)
+
+
+def test_a_sparse_penalty_selects_columns():
+    X, y = noisy(n=300, d=12)
+    model = spinney.LinearSVC(penalty="l1", C=0.02, dual=False).fit(X, y > 0.4)
+    assert set(np.flatnonzero(model.coef_[0])) == {0, 1}
+    assert SelectFromModel(model, prefit=True).transform(X).shape == (300, 2)
+    assert load_saved(model).predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    ("make", "loss"),
+    [
+        (spinney.LinearSVC, "squared_hinge"),
+        (spinney.LinearSVC, "hinge"),
+        (spinney.LinearSVR, "epsilon_insensitive"),
+        (spinney.LinearSVR, "squared_epsilon_insensitive"),
+    ],
+)
+def test_dual_changes_nothing(make, loss):
+    X, y = noisy()
+    y = y > 0 if make is spinney.LinearSVC else y
+    first, *others = [
+        make(loss=loss, dual=dual).fit(X, y).decision_function(X)
+        if make is spinney.LinearSVC
+        else make(loss=loss, dual=dual).fit(X, y).predict(X)
+        for dual in (True, "auto", *([False] if loss.startswith("squared") else []))
+    ]
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+    with pytest.raises(ValueError, match="'dual' parameter"):
+        make(dual="primal").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "hinge", "dual": False}, "loss='hinge' is not supported with dual=False"),
+        ({"penalty": "l1", "loss": "hinge"}, "penalty='l1' is not supported with loss='hinge'"),
+        ({"penalty": "l1", "dual": True}, "penalty='l1' is not supported with dual=True"),
+    ],
+)
+def test_impossible_combinations_are_refused_as_in_scikit_learn(options, message):
+    X, y = noisy()
+    with pytest.raises(ValueError, match=message):
+        spinney.LinearSVC(**options).fit(X, y > 0)
+    with pytest.raises(ValueError, match="not supported"):
+        svm.LinearSVC(**options).fit(X, y > 0)
+    with pytest.raises(ValueError, match="not supported with dual=False"):
+        spinney.LinearSVR(dual=False).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tol": None, "max_iter": 7},
+        {"tol": 1e-3},
+        {"tol": 0.05, "n_iter_no_change": 2, "eta0": 0.3},
+        {"penalty": "l2", "alpha": 0.01, "max_iter": 20, "tol": None},
+        {"penalty": "l1", "alpha": 0.01, "eta0": 0.1, "max_iter": 20, "tol": None},
+        {"penalty": "elasticnet", "alpha": 0.02, "l1_ratio": 0.4, "max_iter": 20, "tol": None},
+        {"class_weight": {True: 3.0}, "tol": 1e-3},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_perceptron_without_an_intercept_is_that_of_scikit_learn(options):
+    X, score = noisy(seed=3)
+    y = score > 0.4
+    model = spinney.Perceptron(fit_intercept=False, shuffle=False, **options).fit(X, y)
+    peer = linear_model.Perceptron(fit_intercept=False, shuffle=False, **options).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, rtol=1e-9, atol=1e-12)
+    assert model.n_iter_.tolist() == [peer.n_iter_]
+    assert model.intercept_.tolist() == [0.0]
+    assert model.novikoff_bound_.tolist() == [np.inf]
+
+
+def test_a_perceptron_with_a_tolerance_settles_without_a_warning():
+    X, score = noisy()
+    y = score > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = spinney.Perceptron(tol=1e-3, random_state=0).fit(X, y)
+    assert model.n_iter_[0] < 100
+    assert model.score(X, y) > 0.6
+    with pytest.warns(ConvergenceWarning):
+        spinney.Perceptron(tol=1e-3, max_iter=2, random_state=0).fit(X, y)
+
+
+def test_the_mean_of_penalised_planes_is_that_of_all_rows():
+    X, score = noisy(seed=5, n=60)
+    y = np.where(score > 0, 1.0, -1.0)
+    model = spinney.Perceptron(
+        penalty="l2", alpha=0.05, averaged=True, shuffle=False, max_iter=3, fit_intercept=False
+    ).fit(X, y)
+    weights, seen = np.zeros(X.shape[1]), []
+    for i in [*range(len(X))] * 3:
+        is_wrong = not y[i] * (weights @ X[i]) > 0
+        weights = weights * (1 - 0.05) + is_wrong * y[i] * X[i]
+        seen.append(weights)
+    np.testing.assert_allclose(model.coef_[0], np.mean(seen, axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["eta", "early_stopping", "warm_start"])
+def test_words_that_the_perceptron_does_not_have_name_the_replacement(name):
+    with pytest.raises(TypeError, match=r"called 'eta0'|Use tol|Raise max_iter"):
+        spinney.Perceptron(**{name: 1})

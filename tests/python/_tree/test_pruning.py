@@ -1,5 +1,6 @@
 """Pruning a grown tree: the weakest-link sequence, rpart's complexities, `prune`, held-out and pessimistic pruning."""
 
+import io
 import pickle
 import time
 from fractions import Fraction
@@ -176,8 +177,8 @@ def worked_example():
 def test_the_worked_example_in_units_of_the_error_rate():
     X, y, model = worked_example()
     path = model.cost_complexity_pruning_path()
-    np.testing.assert_allclose(path.ccp_alphas, [0, 1 / 20, 1 / 20, 4 / 20], rtol=1e-14)
-    np.testing.assert_allclose(path.impurities, [0, 0.05, 0.1, 0.5], atol=1e-15)
+    np.testing.assert_allclose(path.ccp_alphas, [0, 1 / 20, 4 / 20], rtol=1e-14)  # t3 and t5 are pruned together
+    np.testing.assert_allclose(path.impurities, [0, 0.1, 0.5], atol=1e-15)
     for alpha, n_leaves in ((0.0499, 5), (1 / 20, 3), (0.1999, 3), (4 / 20, 1)):
         assert model.pruned(alpha=alpha).get_n_leaves() == n_leaves
         assert model.pruned(cp=2 * alpha).get_n_leaves() == n_leaves
@@ -437,3 +438,50 @@ def test_the_path_is_the_same_for_any_number_of_threads():
     for n_jobs in (2, 7):
         for one, other in zip(alone, tree.pruning_path(None, n_jobs), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+# ---- depth and leaf size by cross-validation -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["max_depth", "min_samples_leaf"])
+@pytest.mark.parametrize("rule", ["min", "1se"])
+def test_size_is_chosen_by_cross_validation(name, rule):
+    X, y = load_diabetes(return_X_y=True)
+    fold = np.arange(len(y)) % 4
+    model = Regressor(**{name: "cv"}, cv=fold, rule=rule).fit(X, y)
+    values, errors = model.cv_results_[name], model.cv_results_["error"]
+    for value, error, spread in zip(values, errors, model.cv_results_["error_se"], strict=True):
+        if value not in (3, 20):
+            continue
+        losses = np.empty(len(y))
+        for k in range(4):
+            one = Regressor(**{name: int(value)}).fit(X, y, sample_weight=(fold != k).astype(float))
+            losses[fold == k] = (one.predict(X[fold == k]) - y[fold == k]) ** 2
+        assert error == pytest.approx(losses.mean())
+        assert spread == pytest.approx(losses.std() / np.sqrt(len(y)))
+    best = int(np.argmin(errors))
+    limit = errors[best] + (model.cv_results_["error_se"][best] if rule == "1se" else 0)
+    chosen = getattr(model, f"{name}_")
+    assert chosen == values[np.flatnonzero(errors <= limit + 1e-9)[-1]]  # the smallest tree within the limit
+    assert model.fingerprint() == Regressor(**{name: chosen}).fit(X, y).fingerprint()
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    again = spinney.load(file)
+    assert getattr(again, f"{name}_") == chosen
+    np.testing.assert_array_equal(again.cv_results_["error"], errors)
+
+
+def test_searches_that_contradict_each_other_are_refused():
+    X, y = load_breast_cancer(return_X_y=True)
+    with pytest.raises(ValueError, match="either max_depth or min_samples_leaf"):
+        Classifier(max_depth="cv", min_samples_leaf="cv").fit(X, y)
+    with pytest.raises(ValueError, match="rpart's rules choose no max_depth"):
+        Classifier(dialect="rpart", max_depth="cv").fit(X, y)
+    deep = Classifier(max_depth="cv", prune="cv", random_state=0).fit(X, y)
+    assert {"max_depth_", "alpha_"} <= set(vars(deep))
+    assert "max_depth_" not in vars(deep.set_params(max_depth=2).fit(X, y))
+    boosted = spinney.AdaBoostClassifier(Classifier(max_depth="cv", cv=3, random_state=0), 2).fit(X, y)
+    assert boosted.estimators_[0].max_depth_ >= 1
+    bagged = spinney.BaggingClassifier(Classifier(max_depth="cv", cv=3, random_state=0), 2, random_state=0).fit(X, y)
+    assert bagged.estimators_[0].max_depth_ >= 1

@@ -66,7 +66,7 @@ def test_what_rpart_does_not_know_is_refused(parameters):
         (lambda: DecisionTreeClassifier.rpart().fit(X, Y, exposure=np.ones(300)), "exposure"),
         (lambda: DecisionTreeClassifier.rpart().fit(X, np.column_stack([Y, Y])), "one label per row"),
         (lambda: DecisionTreeRegressor(dialect="rpart", criterion="absolute_error").fit(X, Y), "criteria"),
-        (lambda: DecisionTreeClassifier(dialect="rpart").fit(X, Y), "at most 30"),
+        (lambda: DecisionTreeClassifier(dialect="rpart", max_depth=31).fit(X, Y), "at most 30"),
         (lambda: DecisionTreeClassifier.rpart(xval=0).fit(X, Y).pruned(cp=float("nan")), "must be a number"),
     ],
 )
@@ -138,3 +138,15 @@ def test_a_tree_without_splits_has_the_errors_that_rpart_gives_it_only_if_asked(
         assert table.cp[0] == pytest.approx(0.3)
         assert 0.9 < table.cv_error[0] < 1.1
         assert table.cv_se[0] > 0.01
+
+
+def test_the_dialect_works_with_the_default_depth():
+    default = DecisionTreeClassifier(dialect="rpart").fit(X, Y)
+    assert default.fingerprint() == DecisionTreeClassifier(dialect="rpart", max_depth=30).fit(X, Y).fingerprint()
+
+
+def test_an_unknown_argument_names_the_nearest_of_rpart():
+    with pytest.raises(TypeError, match=r"Neither rpart nor .* has a parameter 'minsplt'. Did you mean 'minsplit'\?"):
+        spinney.DecisionTreeClassifier.rpart(minsplt=5)
+    with pytest.raises(TypeError, match=r"Neither rpart nor .* parameter 'foo'. Those of rpart are: method, minsplit"):
+        spinney.DecisionTreeRegressor.rpart(foo=5)

@@ -195,6 +195,17 @@ def test_bad_parameters_of_classifiers_are_named(params, sample):
         Classifier(**params).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    "name", ["DecisionTreeClassifier", "RandomForestClassifier", "GradientBoostingClassifier", "SVC"]
+)
+def test_weights_of_classes_that_y_lacks_are_refused_unless_all_others_have_one(name, sample):
+    X, y, _ = sample
+    kind, labels = getattr(spinney, name), np.where(y > 0, "yes", "no")
+    with pytest.raises(ValueError, match=r"class_weight names a class that .* y: 'ja'. The classes are: 'no', 'yes'\."):
+        kind(class_weight={"ja": 2.0, "no": 1.0}).fit(X, labels)
+    kind(class_weight={"ja": 2.0, "no": 1.0, "yes": 3.0}).fit(X, labels)  # as for a fold without a rare class
+
+
 @pytest.mark.parametrize("criterion", ["squared_error", "poisson"])
 def test_classifiers_refuse_criteria_of_regressors(criterion, sample):
     X, y, _ = sample

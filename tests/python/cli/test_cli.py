@@ -115,6 +115,6 @@ def test_demo_is_the_same_again(demo, tmp_path):
     assert again.returncode == 0
 
     def without_times(text):
-        return re.sub(r"; \d+ s$| +(fit s|[\d.e-]+)$|^(Report|Best model): .*$", "", text, flags=re.M)
+        return re.sub(r"; \d+ s$| +(fit s|[\d.e-]+)$|^(Report|Model that is kept.*): .*$", "", text, flags=re.M)
 
     assert without_times(again.stdout) == without_times(demo.stdout)

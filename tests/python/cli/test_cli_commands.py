@@ -392,8 +392,8 @@ def test_trees_are_grown_until_the_error_has_settled(folder):
     assert next(iter(found["importances"])) == "bill_length_mm"
     for model, trees, reason in (
         ("extra-trees", "auto", "none is out of bag"),
-        ("forest", "0", "'0' is neither a number"),
-        ("forest", "many", "'many' is neither a number"),
+        ("forest", "0", "'0' is neither a whole number"),
+        ("forest", "many", "'many' is neither a whole number"),
         ("tree", "auto", "Pass --model forest or boosting too"),
     ):
         assert reason in refused(*words, trees, "--model", model, code=2)
@@ -492,7 +492,7 @@ def test_usage_errors_exit_2(words):
             "study penguins.csv --target species --seed x",
             "--seed must be a whole number from 0 to 4294967295, not 'x'.",
         ),
-        ("show m --tree 0", "--tree must be a whole number from 1 up, not '0'."),
+        ("show m --tree 0", "--tree must be a whole number of at least 1, not '0'."),
         ("fit t.csv --target y --model nu_svm --nu 2", "--nu must be a number above 0 and up to 1, not '2'."),
         ("study penguins.csv", "Name the column to predict, such as --target species. The table has: island, "),
         ("fit penguins.csv", "Name the column to predict, such as --target species."),
@@ -505,6 +505,14 @@ def test_usage_errors_exit_2(words):
 def test_an_invalid_command_names_the_remedy_in_one_line(folder, monkeypatch, words, message):
     monkeypatch.chdir(folder)
     assert message in refused(*words.split(), code=2)
+
+
+def test_an_option_that_does_not_suit_the_target_is_named(folder):
+    fit = ("fit", folder / "penguins.csv", "--target", "species")
+    wanted = "--criterion must be one of chi2, entropy, gain_ratio, gini, log_loss, misclassification. Got 'poisson'"
+    assert wanted in refused(*fit, "--criterion", "poisson")
+    weights = refused(*fit, "--weight", "island")
+    assert "--weight: the column 'island' holds values such as 'Torgersen'. Weights must be numbers." in weights
 
 
 def test_other_encodings_and_formats_are_fitted_predicted_and_explained(tmp_path, monkeypatch):
@@ -702,7 +710,7 @@ def test_knn_fits_shows_and_predicts(folder, tmp_path):
     assert "4 neighbours" in run(*fit, "--neighbors", 4, "--folds", 0).stdout
     for option, value in (("--criterion", "gini"), ("--max-depth", 4), ("--trees", 10)):
         assert "Leave it out" in refused(*fit, option, value, code=2)
-    assert "neither a number from 1 up nor 'cv'" in refused(*fit, "--neighbors", "auto", code=2)
+    assert "neither a whole number of at least 1 nor 'cv'" in refused(*fit, "--neighbors", "auto", code=2)
 
 
 def test_histograms_are_fitted_and_shown(folder, tmp_path):
@@ -842,7 +850,7 @@ def test_boosting_of_numbers_takes_a_loss(folder, claims, tmp_path):
     twice = model.predict(claims.select("age"), offset=offset + np.log(2))
     np.testing.assert_allclose(twice, 2 * model.predict(claims.select("age"), offset=offset))
     penguins = ("fit", folder / "penguins.csv", "--target", "species", "--folds", 0, "--loss", "poisson")
-    assert "needs numbers" in refused(*penguins, "--model", "boosting")
+    assert "--loss poisson is a regression loss" in refused(*penguins, "--model", "boosting")
     assert "not a parameter of --model tree" in refused(*penguins, code=2)
 
 
@@ -947,8 +955,9 @@ def test_boosting_takes_growth_and_sampling_options(folder, claims, tmp_path):
     model = spinney.load(tmp_path / "m")
     assert (model.sampling, model.dart) == ("goss", 0.2)
     assert model.regularization == spinney.Regularization(hierarchical_shrinkage=3.0)
-    run(*words, "--linear-leaves", "--out", tmp_path / "m")
-    assert spinney.load(tmp_path / "m").boosting_.has_linear_leaves
+    for option, expected in ((("--linear-leaves",), True), (("--constant-leaves",), False), ((), "auto")):
+        run(*words, *option, "--out", tmp_path / "m")
+        assert spinney.load(tmp_path / "m").linear_leaves == expected
     run(*words, "--parallel-trees", 2, "--out", tmp_path / "m")
     assert spinney.load(tmp_path / "m").growth == spinney.Growth(n_parallel_trees=2)
     assert "such as income=5" in run(*words, "--feature-cost", "3", code=2).stderr
@@ -975,6 +984,14 @@ def test_several_quantiles_are_fitted_from_the_command_line(folder, tmp_path):
     assert "in ascending order" in refused(*words, "--loss", "quantile", "--quantile", "0.9,0.1", code=2)
 
 
+def test_the_order_of_classes_is_set_from_the_command_line(folder, tmp_path):
+    words = ("fit", folder / "penguins.csv", "--target", "species", "--model", "boosting", "--folds", 0, "--trees", 3)
+    run(*words, "--loss", "ordinal", "--class-order", "Gentoo,Adelie,Chinstrap", "--out", tmp_path / "m")
+    assert spinney.load(tmp_path / "m").classes_.tolist() == ["Gentoo", "Adelie", "Chinstrap"]
+    assert "the target holds text. Pass --class-order" in refused(*words, "--loss", "ordinal")
+    assert "Pass --loss ordinal too" in refused(*words, "--class-order", "Gentoo,Adelie,Chinstrap")
+
+
 def test_the_level_of_an_expectile_is_set_from_the_command_line(folder, tmp_path):
     words = ("fit", folder / "claims.csv", "--target", "cost", "--model", "boosting", "--folds", 0, "--trees", 3)
     run(*words, "--loss", "expectile", "--quantile", "0.9", "--out", tmp_path / "m")
@@ -995,3 +1012,39 @@ def test_a_row_that_has_the_wanted_prediction_is_explained_all_the_same(folder):
     assert "SHAP values" in shown
     assert "The prediction is already Adelie" in shown
     assert json.loads(run(*words, "--json").stdout)["alternatives"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("fit {table} --target kind --loss poisson --model boosting", "--loss poisson is a regression loss"),
+        ("fit {table} --target kind --task regression", "--task regression needs numbers"),
+        ("fit {table} --target kind --metric f1 --positive maybe", "--positive: the target has no class 'maybe'"),
+        ("fit {table} --target kind --metric log_loss --model svm", "'log_loss' needs probabilities"),
+        ("compare {table} --target kind --reference no", "--reference no is not among"),
+        ("study {table} --target kind --group kind --out {out}", "--group names 'kind', which is the target"),
+    ],
+)
+def test_errors_name_options_rather_than_parameters_of_python(words, expected, tmp_path):
+    table = tmp_path / "table.csv"
+    pl.DataFrame({"number": np.arange(60.0) % 7, "kind": ["yes", "no", "no"] * 20}).write_csv(table)
+    run = CliRunner().invoke(command, words.format(table=table, out=tmp_path / "out").split())
+    assert run.exit_code != 0
+    assert expected in run.output.replace("\n", " ")
+
+
+def test_explanations_name_the_class_or_the_event(tmp_path):
+    random = np.random.default_rng(0)
+    table, model = tmp_path / "table.csv", tmp_path / "m.spinney"
+    columns = {
+        "a": random.normal(size=120),
+        "hours": random.exponential(size=120),
+        "failed": random.integers(0, 2, 120),
+    }
+    pl.DataFrame(columns | {"failed": [0, 1, 1] * 40, "kind": ["no", "yes"] * 60}).write_csv(table)
+    run("fit", table, "--target", "kind", "--folds", 0, "--max-depth", 2, "--out", model)
+    assert "mean probability of class yes for each value of 'a'" in run("explain", model, table, "--column", "a").stdout
+    words = ("--target", "hours", "--event", "failed", "--model", "survival", "--trees", 5, "--folds", 0)
+    assert "times in 'hours'; event in 'failed'" in " ".join(run("fit", table, *words, "--out", model).stdout.split())
+    assert "mean log relative hazard of the event" in run("explain", model, table, "--column", "a").stdout
+    assert "Row 1: log relative hazard of the event" in run("explain", model, table, "--row", 1).stdout

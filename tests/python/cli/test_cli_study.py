@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ import polars as pl
 import pytest
 import spinney
 from click.testing import CliRunner
+from spinney.cli.commands import _loading
 from spinney.cli.commands import spinney as command
 from spinney.datasets import load_penguins
 
@@ -29,7 +33,7 @@ def run(*arguments, code=0, **given):
 def short_report(monkeypatch):
     """Replace the report by a stub: its contents are tested in test_report.py."""
 
-    def write(study, path):
+    def write(study, path, seconds):
         path.write_text("<html>")
         return path
 
@@ -88,6 +92,34 @@ def test_explain_a_row(folder, tree):
     assert found["alternatives"][0]["prediction"] == "Gentoo"
 
 
+def test_the_row_of_a_report_is_the_row_that_is_explained(folder, tmp_path):
+    table = pl.read_csv(folder / "penguins.csv").with_columns(bird=pl.format("b{}", pl.int_range(pl.len()) * 3))
+    rows = pl.int_range(pl.len())
+    table = table.with_columns(species=pl.when(rows % 5 == 1).then(None).otherwise("species"))
+    table.write_csv(tmp_path / "birds.csv")
+    fast = ["--model", "forest", "--repeats", "1", "--folds", "2", "--out", tmp_path / "out"]
+    for more in ([], ["--id", "bird"]):
+        run("study", tmp_path / "birds.csv", "--target", "species", *fast, *more)
+        page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+        data = json.loads(re.search(r'id="report-data">(.*?)</script>', page)[1])
+        shap = next(one["content"] for one in data["sections"] if one["id"] == "shap")
+        assert ("column 'bird'" if more else "birds.csv") in shap["rows_note"]
+        words = ["--row", shap["rows"][3], "--json", *more]
+        found = json.loads(run("explain", tmp_path / "out" / "best.model", tmp_path / "birds.csv", *words).stdout)
+        of_report = dict(zip(shap["columns"], shap["cells"][3], strict=True))
+        explained = {one["column"]: one["value"] for one in found["contributions"]}
+        assert explained
+        assert all(of_report[name] == value for name, value in explained.items())
+
+
+def test_rows_to_explain_are_refused_by_name(folder, tree):
+    table = folder / "penguins.csv"
+    assert "must be a whole number of at least 1" in run("explain", tree, table, "--row", "x", code=2).stderr
+    assert "--id requires --row" in run("explain", tree, table, "--column", "sex", "--id", "sex", code=2).stderr
+    printed = run("explain", tree, table, "--row", "male", "--id", "sex", code=1).stderr
+    assert re.search(r"'male' is in \d+ rows of the column 'sex'", printed)
+
+
 def test_explain_a_row_of_a_model_without_shap_values(folder):
     table, model = folder / "penguins.csv", folder / "linear.model"
     run("fit", table, "--target", "species", "--model", "linear", "--folds", "0", "--out", model)
@@ -102,10 +134,10 @@ def test_explain_columns(folder, tree):
     table = folder / "penguins.csv"
     found = json.loads(run("explain", tree, table, "--target", "species", "--json").stdout)
     assert found["importances"][0]["importance"] > 0.1
-    assert "shuffled" in run("explain", tree, table, "--target", "species").stdout
+    assert "when permuted" in run("explain", tree, table, "--target", "species").stdout
     curve = json.loads(run("explain", tree, table, "--column", "island", "--json").stdout)["partial_dependence"]
     assert {one["island"] for one in curve} == {"Biscoe", "Dream", "Torgersen"}
-    assert "mean prediction" in run("explain", tree, table, "--column", "island").stdout
+    assert "mean probability of the class" in run("explain", tree, table, "--column", "island").stdout
 
 
 @pytest.mark.parametrize(
@@ -230,7 +262,7 @@ def test_the_report_shows_the_whole_command():
     from spinney.cli.study import command_of
 
     options = {
-        "group": None,
+        "groups": None,
         "time": "day",
         "scoring": ["roc_auc", "accuracy"],
         "models": ["tree"],
@@ -277,3 +309,19 @@ def test_exit_codes_distinguish_invalid_files_from_invalid_commands(folder, monk
     assert result.stdout == ""
     assert result.stderr != ""
     assert "Traceback" not in result.stderr
+
+
+def test_a_terminal_shows_that_a_command_starts_while_modules_are_imported(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    with _loading():
+        assert shown.getvalue() == "starting …"
+    assert shown.getvalue().endswith("\r\x1b[2K")
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with _loading():
+        pass
+    assert sys.stderr.getvalue() == ""

@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import sklearn.tree
 import spinney
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from spinney.inspect.draw.axes import CLASS_COLOURS, class_colour, ink_on, tint
-from spinney.inspect.draw.picture import Rectangle, Text, draw, text_width
+from spinney.inspect.draw.picture import Look, Rectangle, Text, draw, text_width
 from spinney.inspect.draw.plane import regions
 from spinney.inspect.text.reader import TreeReader
 
@@ -305,7 +306,7 @@ def test_plot_functions_return_the_axes(model, penguins):
     assert isinstance(spinney.plot_tree(model), plt.Axes)
     figure, ax = plt.subplots()
     assert spinney.plot_tree(model, ax=ax) is ax
-    assert spinney.plot_impurity_curves(ax=ax) is ax
+    assert spinney.plot_impurities(ax=ax) is ax
     assert spinney.plot_importances(model, ax=ax) is ax
     assert spinney.plot_partition(model, X, y, ax=ax) is ax
     assert isinstance(spinney.plot_pruning(model, model), plt.Figure)
@@ -368,7 +369,7 @@ def test_other_columns_are_fixed_at_a_typical_value(penguins):
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (("island", "year"), "two number columns"),
+        (("island", "year"), "two numeric columns"),
         (("year",), "two names or positions"),
         ("year", "two names or positions"),
         (("year", "yeer"), "does not have: 'yeer'. Did you mean 'year'"),
@@ -390,13 +391,13 @@ def test_the_partition_of_a_regression_tree_has_a_colour_bar():
 
 
 def test_impurity_curves_agree_with_their_formulas():
-    ax = spinney.plot_impurity_curves(scaled=False)
+    ax = spinney.plot_impurities(scaled=False)
     curves = {line.get_label(): line.get_ydata() for line in ax.lines}
     p = ax.lines[0].get_xdata()
     np.testing.assert_allclose(curves["Gini"], 2 * p * (1 - p))
     np.testing.assert_allclose(curves["misclassification"], np.minimum(p, 1 - p))
     assert curves["entropy"][[0, 100, 200]] == pytest.approx([0, 1, 0], abs=1e-9)
-    assert spinney.plot_impurity_curves().lines[0].get_ydata().max() == pytest.approx(0.5)
+    assert spinney.plot_impurities().lines[0].get_ydata().max() == pytest.approx(0.5)
 
 
 def test_importances_are_sorted_bars(model):
@@ -427,7 +428,7 @@ def test_an_unfitted_model_is_rejected(show):
 PLOTS = [
     "spinney.plot_tree(m)",
     "spinney.plot_pruning(m, m)",
-    "spinney.plot_impurity_curves()",
+    "spinney.plot_impurities()",
     "spinney.plot_importances(m)",
     "spinney.plot_partition(spinney.DecisionTreeClassifier().fit([[0, 0], [1, 1]], [0, 1]), [[0, 0]], [0])",
 ]
@@ -531,7 +532,7 @@ def test_margins_are_plotted_as_cumulative_distributions():
     assert again is ax
     with pytest.raises(ValueError, match="from 1 to 30"):
         spinney.plot_margins(model, X, y, rounds=[31])
-    with pytest.raises(TypeError, match="need an AdaBoostClassifier"):
+    with pytest.raises(TypeError, match="need a classifier"):
         spinney.plot_margins(spinney.AdaBoostRegressor(n_estimators=2).fit(X, y), X, y)
 
 
@@ -564,16 +565,110 @@ def test_column_names_are_those_of_combined_columns():
     [
         ({"feature_names": ["a"]}, ValueError, "feature_names must contain 4 elements, got 1"),
         ({"class_names": ["a"]}, ValueError, "class_names must contain 3 elements"),
-        ({"filled": True}, TypeError, "has no argument 'filled'. Boxes are always coloured"),
-        ({"precision": 2}, TypeError, "In spinney it is called 'decimals'"),
+        ({"label": "some"}, ValueError, "label must be 'all', 'root' or 'none', not 'some'"),
+        ({"precision": -1}, ValueError, "precision must be a whole number"),
+        ({"precision": 2, "decimals": 2}, TypeError, "precision is another name for decimals"),
+        ({"spacing": 0}, ValueError, "spacing must be a whole number of at least 1"),
     ],
 )
-def test_wrong_names_and_missing_arguments_are_explained(given, error, message):
+def test_wrong_options_are_refused(given, error, message):
     X, y = load_iris(return_X_y=True)
     model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
-    for function in (spinney.plot_tree, spinney.export_text, spinney.tree_svg):
+    functions = [spinney.export_text] if "names" in str(given) or "spacing" in given else []
+    functions += [] if "spacing" in given else [spinney.plot_tree, spinney.tree_svg]
+    for function in functions:
         with pytest.raises(error, match=message):
             function(model, **given)
+
+
+# ---- scikit-learn's options -------------------------------------------------------------------------------------
+
+
+def plotted(model, **options):
+    """Return the texts that `plot_tree` puts into boxes, by node, as scikit-learn's annotations have them."""
+    picture = draw(model, look=Look(**options))
+    return {part.node: [s.words for s in part.shapes if isinstance(s, Text)] for part in picture.nodes}
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_boxes_show_the_numbers_of_scikit_learn(criterion):
+    X, y = load_iris(return_X_y=True)
+    model = spinney.DecisionTreeClassifier(max_depth=2, criterion=criterion).fit(X, y)
+    peer = sklearn.tree.DecisionTreeClassifier(max_depth=2, criterion=criterion, random_state=0).fit(X, y)
+    texts = plotted(model, impurity=True, node_ids=True, proportion=False)
+    for node in range(peer.tree_.node_count):
+        words = texts[node]
+        assert f"node = {node}" in words
+        assert float(next(w for w in words if w.startswith(criterion)).split(" = ")[1]) == pytest.approx(
+            peer.tree_.impurity[node], rel=5e-3
+        )
+        assert f"n = {peer.tree_.n_node_samples[node]}" in words
+        counts = peer.tree_.value[node, 0] * peer.tree_.weighted_n_node_samples[node]
+        assert "\N{NO-BREAK SPACE} ".join(f"{count:.0f}" for count in counts) in words
+
+
+def test_proportion_is_of_rows_and_classes():
+    X, y = load_iris(return_X_y=True)
+    model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    parts = plotted(model, proportion=True)
+    assert parts[1] == ["0", "1\N{NO-BREAK SPACE} 0\N{NO-BREAK SPACE} 0", "n = 33%"]
+    assert plotted(model)[1][-1] == "n = 50 (33%)"
+
+
+def test_labels_are_in_all_boxes_the_root_or_none():
+    X, y = load_iris(return_X_y=True)
+    model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    for label, expected in {"all": {0, 1, 2, 3, 4}, "root": {0}, "none": set()}.items():
+        texts = plotted(model, impurity=True, node_ids=True, label=label)
+        assert {node for node, words in texts.items() if any(" = " in w for w in words)} == expected
+        assert "50 (33%)" in texts[1] or label == "all"
+
+
+def test_boxes_may_be_white_and_square(model):
+    assert {part.box.fill for part in draw(model, look=Look(filled=False)).nodes} == {"#ffffff"}
+    assert {part.box.radius for part in draw(model, look=Look(rounded=False)).nodes} == {0.0}
+    svg = spinney.tree_svg(model, filled=False, rounded=False)
+    assert svg != spinney.tree_svg(model)
+
+
+@pytest.mark.parametrize("style", ["full", "compact"])
+def test_boxes_with_all_options_hold_their_texts(style):
+    look = Look(impurity=True, node_ids=True, proportion=False)
+    picture = draw(random_tree(30, 3), style=style, look=look)
+    for part in picture.nodes:
+        for shape in part.shapes:
+            if isinstance(shape, Text) and not shape.bold:
+                assert text_box(shape).x >= part.box.x - 0.5
+    first, *_ = [part for part in picture.nodes if part.node == 1]
+    assert any("node = 1" in s.words for s in first.shapes if isinstance(s, Text))
+
+
+def test_details_are_drawn_in_the_full_style():
+    model = random_tree(20)
+    assert draw(model).is_compact
+    assert not draw(model, look=Look(impurity=True)).is_compact
+
+
+@pytest.mark.parametrize("size", [6, 14.0])
+def test_the_font_has_the_size_that_is_asked_for(model, size):
+    ax = spinney.plot_tree(model, fontsize=size)
+    sizes = {round(text.get_fontsize(), 6) for text in ax.texts}
+    assert sizes == {size, round(0.9 * size, 6)}
+    fixed = spinney.plot_tree(model, fontsize=size, ax=plt.subplots(figsize=(3, 3))[1])
+    assert max(text.get_fontsize() for text in fixed.texts) == pytest.approx(size)
+
+
+def test_precision_is_the_number_of_decimals(model):
+    assert spinney.tree_svg(model, precision=3) == spinney.tree_svg(model, decimals=3)
+
+
+@pytest.mark.parametrize("spacing", [1, 3, 6])
+def test_the_indentation_of_text_has_the_width_that_is_asked_for(model, spacing):
+    lines = spinney.export_text(model, spacing=spacing).split("\n")
+    plain = spinney.export_text(model).split("\n")
+    for line, other, depth in zip(lines, plain, model.tree_.depth, strict=True):
+        assert line[(spacing + 1) * depth :] == other[4 * depth :]
+        assert not line[: (spacing + 1) * depth].strip(" │├└─")
 
 
 def test_class_names_are_for_one_output():

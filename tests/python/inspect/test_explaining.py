@@ -391,15 +391,15 @@ def test_nearest_rows_share_leaves():
     forest = MODELS["forest"]
     found = spinney.nearest_rows(forest, X, 7, y=Y, n=4)
     leaves = forest.apply(X)
-    likeness = (leaves == leaves[7]).mean(axis=1)
-    likeness[7] = -1
+    similarity = (leaves == leaves[7]).mean(axis=1)
+    similarity[7] = -1
     assert found.method == "leaves"
     assert 7 not in found.rows
-    assert np.array_equal(found.likeness, np.sort(likeness)[::-1][:4])
+    assert np.array_equal(found.similarity, np.sort(similarity)[::-1][:4])
     assert np.array_equal(found.target, Y[found.rows])
     by_value = spinney.nearest_rows(forest, X, X.iloc[7].to_dict(), n=1)
     assert by_value.rows[0] == 7
-    assert by_value.likeness[0] == 1
+    assert by_value.similarity[0] == 1
     assert by_value.distance[0] == 0
     assert spinney.nearest_rows(forest, X, X.iloc[7], n=1).rows[0] == 7
     assert found.to_frame("polars")["town"].to_list() == X["town"].iloc[found.rows].tolist()
@@ -418,7 +418,7 @@ def test_nearest_rows_of_other_models():
         model.fit(NUMBERS, TARGET)
         found = spinney.nearest_rows(model, NUMBERS, NUMBERS[3], n=2)
         assert found.rows[0] == 3
-        assert found.likeness[0] == 1
+        assert found.similarity[0] == 1
         assert found.method == (
             "distance" if type(model).__name__ in ("LinearRegression", "KNeighborsRegressor") else "leaves"
         )
@@ -449,3 +449,14 @@ def test_plots():
         plt.close(ax.figure)
     with pytest.raises(ValueError, match="A map shows one output"):
         spinney.partial_dependence(MODELS["classes"], X, ("town", "size"), n_points=5).plot()
+
+
+def test_dependence_on_trees_is_drawn_in_steps():
+    X, y = np.arange(8.0)[:, None], np.repeat([0.0, 1.0], 4)
+    tree = spinney.DecisionTreeRegressor().fit(X, y)
+    line = spinney.partial_dependence(tree, X, 0).plot().get_lines()[0]
+    assert line.get_drawstyle() == "steps-mid"
+    step = np.flatnonzero(np.diff(line.get_ydata()))
+    assert line.get_xdata()[[step[0], step[0] + 1]].mean() == tree.tree_.threshold[0]
+    linear = spinney.LinearRegressor().fit(X, y)
+    assert spinney.partial_dependence(linear, X, 0).plot().get_lines()[0].get_drawstyle() == "default"

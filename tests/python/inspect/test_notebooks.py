@@ -26,6 +26,7 @@ def results():
         spinney.partial_dependence(forest, X, ["body_mass_g"]),
         spinney.counterfactual(tree, X.iloc[0], "Gentoo", X=X, n=1),
         spinney.nearest_rows(forest, X, X.iloc[0]),
+        spinney.split_table(X, y, "island"),
         spinney.bias_variance(spinney.DecisionTreeClassifier(max_depth=2), X, y, n_repeats=3, random_state=0),
     ]
 
@@ -36,6 +37,15 @@ def test_results_are_tables_in_notebooks(results):
         frame = result.to_frame()
         assert html.count("<th>") == frame.shape[1], type(result).__name__
         assert html.count("<tr>") == 1 + min(30, frame.shape[0]), type(result).__name__
+
+
+def test_rules_are_tables_in_notebooks():
+    X, y = spinney.datasets.load_penguins()
+    html = spinney.rules(spinney.DecisionTreeClassifier(max_depth=1).fit(X, y))._repr_html_()
+    assert html.count("<tr>") == 3
+    assert "<td>flipper_length_mm &gt; 206.5</td><td>Gentoo</td><td>129</td><td>38%</td><td>95%</td>" in html
+    weights = spinney.DecisionTreeRegressor(max_depth=1).fit(X[["year"]], X["year"])
+    assert "<th>correct</th>" not in spinney.rules(weights)._repr_html_()
 
 
 def test_every_result_with_a_frame_is_shown():
@@ -67,7 +77,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def slow_comparison(monkeypatch):
-    monkeypatch.setattr("spinney._evaluate.runner.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("spinney._evaluate.progress.SILENT_SECONDS", 0.0)
     X = np.random.default_rng(0).normal(size=(60, 2))
     return lambda **options: spinney.compare({"tree": spinney.DecisionTreeRegressor()}, X, X[:, 0], cv=3, **options)
 
@@ -75,7 +85,7 @@ def slow_comparison(monkeypatch):
 def test_progress_is_shown_in_a_terminal_and_not_in_a_pipe(slow_comparison, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     slow_comparison()
-    assert "fits" in sys.stderr.getvalue()
+    assert "░ reading the table" in sys.stderr.getvalue()
     monkeypatch.setattr(sys, "stderr", Terminal())
     slow_comparison(progress=False)
     assert sys.stderr.getvalue() == ""
@@ -88,7 +98,7 @@ def test_progress_is_shown_in_a_notebook(slow_comparison, monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
     slow_comparison()
-    assert "fits" in sys.stderr.getvalue()
+    assert "░ reading the table" in sys.stderr.getvalue()
 
 
 def test_short_calls_show_no_progress(monkeypatch):

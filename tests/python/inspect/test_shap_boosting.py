@@ -54,7 +54,7 @@ def brute_force(model: Any, X: Any, row: int) -> tuple[Any, Any, Any]:
     base, values, pairs = model.boosting_.start.copy(), np.zeros((n, k)), np.zeros((n, n, k))
     for t, engine in enumerate(model.boosting_.trees()):
         tree = FittedTree(engine, None, 1)
-        game, columns = oracle.tree_game(tree, lambda node, tree=tree: oracle.goes(tree, node, known))
+        game, columns = oracle.tree_game(tree, lambda node, tree=tree: oracle.goes(tree, node, known), known)
         base[t % k] += game(frozenset())[0]
         values[:, t % k] += oracle.shapley(game, columns, n)[:, 0]
         pairs[..., t % k] += oracle.interactions(game, columns, n)[..., 0]
@@ -94,6 +94,35 @@ def test_categories_missing_values_and_weights(seed: int) -> None:
 def test_multiclass_values_agree_with_the_definition() -> None:
     X, y = numbers(3)
     check_by_definition(small(Classifier, n_estimators=3).fit(X, np.digitize(y, [0, 1])), X, range(2))
+
+
+@examples(4)
+@given(st.integers(0, 10_000), st.integers(2, 10))
+def test_values_of_linear_leaves_agree_with_the_definition(seed: int, leaves: int) -> None:
+    X, y = numbers(seed, n_rows=300, missing=0.05)
+    model = small(max_leaf_nodes=leaves, linear_leaves={"l2": 0.1}).fit(X, y)
+    assert model.boosting_.has_linear_leaves
+    check_by_definition(model, X, range(3))
+
+
+def test_linear_leaves_of_mixed_columns_and_classes_agree_with_the_definition() -> None:
+    X, y = mixed(4, n_rows=300)
+    check_by_definition(small(max_leaf_nodes=8, linear_leaves=True).fit(X, y), X, range(3))
+    X, y = numbers(3, n_rows=300)
+    classes = small(Classifier, n_estimators=3, linear_leaves=True).fit(X, np.digitize(y, [0, 1]))
+    check_by_definition(classes, X, range(2))
+
+
+def test_linear_leaves_sum_to_the_score_in_deep_trees() -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(400, 30))
+    X[rng.random(X.shape) < 0.02] = np.nan
+    y = np.nan_to_num(X) @ rng.normal(size=30) + rng.normal(size=400)
+    model = small(n_estimators=10, max_leaf_nodes=60, linear_leaves=True).fit(X, y)
+    for background in (None, X[:7]):
+        explained = model.shap_values(X[:40], interactions=True, background=background)
+        np.testing.assert_allclose(explained.predictions, model.predict(X[:40]), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(explained.interactions.sum(axis=2), explained.values, rtol=0, atol=1e-9)
 
 
 # ---- what must hold ----------------------------------------------------------------------------------
@@ -167,9 +196,11 @@ def test_offsets_by_class() -> None:
     np.testing.assert_allclose(explained.output(1).predictions, explained.predictions[:, 1], rtol=0, atol=1e-12)
 
 
-def test_unknown_columns_come_from_the_background() -> None:
-    X, y = numbers(7, n_columns=3)
-    model = small().fit(X, y)
+@pytest.mark.parametrize("linear", [False, True])
+def test_unknown_columns_come_from_the_background(linear: bool) -> None:
+    X, y = numbers(7, n_columns=3, missing=0.0 if linear else 0.1)
+    model = small(linear_leaves=linear).fit(X, y)
+    assert model.boosting_.has_linear_leaves == linear
     rows, background = X[:3], X[20:25]
     explained = model.shap_values(rows, background=background, interactions=True)
     assert explained.base_value == pytest.approx(model.predict(background).mean(), abs=1e-12)

@@ -34,6 +34,12 @@ def test_a_retired_word_is_flagged_with_its_line(check_words, tmp_path, line, wo
     assert check_words.replacement(word)
 
 
+def test_a_phrase_on_two_lines_is_flagged(check_words, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("# a fit with nothing\n# set, and more\n", encoding="utf-8")
+    assert check_words.retired_words(path) == [(1, "nothing set")]
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -75,6 +75,8 @@ def test_pictures_of_the_gallery_lead_to_pages():
     for name, text in PAGES.items():
         for target in re.findall(r"^ *:target: (\S+)\.html$", text, re.MULTILINE):
             assert resolved(name, target) in PAGES, f"{name}: {target}"
+        for picture, target in re.findall(r"figure:: (\S+)\n +:target: (\S+)\.html$", text, re.MULTILINE):
+            assert posixpath.basename(picture) in PAGES[resolved(name, target)], f"{name}: {picture} is not on {target}"
 
 
 def test_the_guide_lists_every_loss():

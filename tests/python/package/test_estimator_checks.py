@@ -114,7 +114,10 @@ def test_scikit_learns_checks(estimator):
         spinney.KNeighborsRegressor(3, ties="all", metric="mahalanobis"),
         spinney.LinearSVC(loss="hinge", scale=False),
         spinney.LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1),
+        spinney.LinearSVC(penalty="l1", C=0.5),
         spinney.Perceptron(averaged=True, random_state=0),
+        spinney.Perceptron(penalty="elasticnet", tol=1e-3),
+        spinney.KNeighborsClassifier(metric="seuclidean", leaf_size=5),
     ],
     ids=repr,
 )

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spinney
-from written_models import MIXED, MODELS, VALUES
+from written_models import AVERAGES, MIXED, MODELS, VALUES
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "export.rst"
 WRITERS = {
     "ONNX": spinney.to_onnx,
     "C": spinney.to_c,
-    "SQL": lambda model: spinney.to_sql(model, "rows"),
+    "SQL": lambda model: spinney.to_sql(model, "rows", dialect="postgres"),
     "XGBoost": spinney.to_xgboost,
     "LightGBM": spinney.to_lightgbm,
     "treelite": spinney.to_treelite,
@@ -29,7 +29,9 @@ KINDS = {
     "gradient boosting, multiclass": ["boosting of three"],
     "exponential loss": ["boosting, exponential"],
     "focal and hinge losses": ["boosting, focal", "boosting, hinge"],
-    'the recipe, ``n_estimators="auto"``': ["recipe", "recipe of classes"],
+    "default settings": ["default settings"],
+    "linear leaves": ["boosting, linear", "boosting of three, linear"],
+    "default settings, ``linear_leaves=False``": ["recipe", "recipe of classes"],
     "AdaBoost classification": ["adaboost", "adaboost of three"],
     "gentle AdaBoost, multiclass": ["gentle adaboost"],
     "isolation forests": ["isolation"],
@@ -37,8 +39,9 @@ KINDS = {
     "numbers as categories": ["number categories"],
     '``unseen="other"``': ["boosting, other"],
     "misclassification costs, trees and forests": ["costs of a tree", "costs of a forest"],
-    "combinations of columns, ``oblique``": ["oblique"],
+    "combinations of columns": ["oblique", "combined columns", "combined columns of three"],
     "multi-output regression": ["several"],
+    "averages: voting, greedy stacking": [*AVERAGES],
     "surrogate splits": ["surrogates"],
 }
 
@@ -55,7 +58,7 @@ def made(kind, name):
     if name == "boosting, other":  # ONNX cannot tell the empty string from a missing value
         table = MIXED | {"colour": np.where(MIXED["colour"] == "", "empty", MIXED["colour"])}
         return spinney.GradientBoostingRegressor(n_estimators=3, unseen="other").fit(table, VALUES)
-    return MODELS[name]()
+    return (MODELS | AVERAGES)[name]()
 
 
 def test_the_table_has_every_kind():

@@ -101,6 +101,11 @@ def test_a_misspelt_name_gets_the_nearest(misspelt, nearest):
     assert caught.value.name == misspelt
 
 
+def test_the_beginning_of_a_name_gets_all_that_begin_so():
+    with pytest.raises(AttributeError, match=r"did you mean 'RandomForestClassifier' or 'RandomForestRegressor'\?$"):
+        getattr(spinney, "RandomForest")  # noqa: B009
+
+
 def test_a_strange_name_gets_no_guess():
     with pytest.raises(AttributeError, match=r"^module 'spinney' has no attribute 'zzz'$"):
         spinney.zzz  # noqa: B018
@@ -193,7 +198,7 @@ GOOD_WHEEL = [
     "spinney/py.typed",
     "spinney/_engine.cpython-311-x86_64-linux-gnu.so",
     "spinney/_engine.pyi",
-    "spinney/datasets/penguins.csv",
+    *(f"spinney/datasets/{name}.csv" for name in ("batting", "loans", "penguins")),
     "spinney/datasets/README.md",
     *(
         f"spinney/_evaluate/report/assets/{name}"

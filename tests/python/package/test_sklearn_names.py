@@ -338,7 +338,8 @@ def test_losses_of_rows_out_of_bag(loss, weighted, tmp_path):
         stages = [model.boosting_.start + np.zeros((len(y), model.boosting_.n_scores))]
         stages += [scores.reshape(len(y), -1) for scores in model.staged_decision_function(X)]
         shares = [model.boosting_.predicted(scores) for scores in stages]
-        losses = [-np.log(each[np.arange(len(y)), y]) for each in shares]
+        factor = 2 if len(shares[0].T) == 2 else 1  # the deviance of two classes, as in scikit-learn
+        losses = [-factor * np.log(each[np.arange(len(y)), y]) for each in shares]
     elif loss == "huber":
         model = spinney.GradientBoostingRegressor(loss=loss, **options).fit(X, y, weight)
         assert (model.oob_improvement_ > 0).all()
@@ -349,7 +350,7 @@ def test_losses_of_rows_out_of_bag(loss, weighted, tmp_path):
         model = spinney.GradientBoostingRegressor(loss=loss, **options).fit(X, y, weight)
         start = model.boosting_.predicted(np.full((len(y), 1), model.boosting_.start[0]))[:, 0]
         stages = [start, *model.staged_predict(X)]
-        losses = [(y - f) ** 2 / 2 if loss == "squared_error" else f - y * np.log(f) for f in stages]
+        losses = [(y - f) ** 2 if loss == "squared_error" else f - y * np.log(f) for f in stages]
     for i in range(6):
         out = ~drawn(model, i, len(y), 0.6)
         before, after = (
@@ -365,10 +366,22 @@ def test_losses_of_rows_out_of_bag(loss, weighted, tmp_path):
     assert again.oob_score_ == model.oob_score_
 
 
+def test_training_scores_are_on_the_scale_of_scikit_learn():
+    X, y = smooth(300)
+    limits = {"max_depth": 3, "max_leaf_nodes": None, "min_samples_leaf": 1, "max_bins": 65535}
+    for target, name in ((y, "Regressor"), (y > 0, "Classifier"), (np.digitize(y, [-1, 1]), "Classifier")):
+        name = f"GradientBoosting{name}"
+        peer = getattr(sklearn.ensemble, name)(n_estimators=5).fit(X, target)
+        ours = getattr(spinney, name)(n_estimators=5, **limits).fit(X, target, X_val=X, y_val=target)
+        exact = name.endswith("Regressor")
+        np.testing.assert_allclose(ours.train_score_, peer.train_score_, rtol=1e-6 if exact else 0.05)
+        np.testing.assert_allclose(ours.validation_score_, ours.train_score_, rtol=1e-9)
+
+
 def test_some_of_many_out_of_bag_rows_are_scored():
     X, y = smooth(60_000)
     model = spinney.GradientBoostingRegressor(n_estimators=2, subsample=0.25, random_state=0).fit(X, y)
-    losses = (y - model.predict(X)) ** 2 / 2
+    losses = (y - model.predict(X)) ** 2
     out = np.flatnonzero(~drawn(model, 1, len(y), 0.25))
     assert model.oob_score_ == pytest.approx(losses[out[::3]].mean(), rel=1e-9)
     assert model.oob_score_ == pytest.approx(losses[out].mean(), rel=0.03)
@@ -404,7 +417,8 @@ def test_scores_start_at_zero_at_a_constant_or_at_a_model():
     model = spinney.GradientBoostingRegressor(init=LinearRegression(), **options).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), beside.predict(X, offset=line.predict(X)))
     np.testing.assert_array_equal(list(model.staged_predict(X))[-1], model.predict(X))
-    np.testing.assert_allclose(model.shap_values(X).predictions, model.predict(X), rtol=1e-9)
+    with pytest.raises(ValueError, match="LinearRegression, whose contributions of columns are unknown"):
+        model.shap_values(X)
     assert model.score(X, y) > line.score(X, y)
     assert isinstance(model.init_, LinearRegression)
     copy = pickle.loads(pickle.dumps(model))

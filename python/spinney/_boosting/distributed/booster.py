@@ -292,6 +292,16 @@ class BlockActor(Actor):
             first += table.n_rows
         return found
 
+    def check_rows(self, first: int, known: int) -> None:
+        """Refuse rows, computed again after a worker was lost, whose fingerprint is not the known one."""
+        if self.row_fingerprint(first) != known:
+            n_rows = sum(table.n_rows for table in self._tables)
+            raise ValueError(
+                f"The rows {first:,} to {first + n_rows - 1:,} have other values than before: a worker was lost, and "
+                "its partitions were computed again. Random numbers need a seed, and files must not change during a "
+                "fit; or write the table to files, and fit to these."
+            )
+
     def start_boosters(self, boosters: dict[bytes, PartitionInputs], coding: Coding) -> None:
         """Bin the rows, once, and start boosters on this block, by their tags."""
         for tag, inputs in boosters.items():

@@ -267,12 +267,20 @@ class PartitionedColumns:
     def channel(self, inputs: PartitionInputs, coding: Coding) -> BoosterChannel:
         """Start a booster on all blocks; return the channel to them."""
         self._coding = coding
+        if not self._channels:
+            first = [begin for begin, _ in self.blocks.ranges]
+            digests = self.blocks.call_all("row_fingerprint", lambda b: (first[b],))
+            self._known_rows = list(zip(first, digests, strict=True))
         channel = BoosterChannel(self.blocks, bytes([len(self._channels)]), inputs)
         self.blocks.call_all("start_boosters", lambda b: self._boosters([channel], b))
         self._channels.append(channel)
         self.blocks.set_recovery(
             lambda: [request for one in self._channels for request in one.history()],
-            lambda b: {"encode": self.encoding, "start_boosters": self._boosters(self._channels, b)},
+            lambda b: {
+                "encode": self.encoding,
+                "check_rows": self._known_rows[b],
+                "start_boosters": self._boosters(self._channels, b),
+            },
         )
         return channel
 

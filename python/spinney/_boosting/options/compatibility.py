@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import spinney._engine as _engine
+from spinney._boosting.combined_columns import has_list
 from spinney._boosting.evaluation import takes_predictions
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS
 from spinney._boosting.options.recipe import Recipe, makes_folds
 from spinney._boosting.settings import SEARCH, BoostingSettings
 from spinney._boosting.target_encoding import high_cardinality_columns
+from spinney._data.feature import RemoteTable
 from spinney._data.schema import Input
 from spinney._estimator.fit_inputs import FitInputs
 
@@ -20,6 +22,7 @@ _READ_BY: dict[str, tuple[str, ...]] = {  # losses that read each parameter
     "distribution": ("aft",),
     "scale": ("aft",),
     "ties": ("cox",),
+    "class_order": ("ordinal",),
 }
 for _name, _traits in TRAITS.items():
     if _traits.parameter is not None:
@@ -49,6 +52,12 @@ def check_options(settings: BoostingSettings) -> None:
     for conflict in CONFLICTS:
         if conflict.holds(settings):
             raise ValueError(conflict.message.format(s=settings))
+
+
+def allows_linear_leaves(settings: BoostingSettings) -> bool:
+    """Return whether no other setting is incompatible with linear leaves."""
+    linear = replace(settings, linear_leaves=True)
+    return not any(conflict.holds(linear) for conflict in CONFLICTS)
 
 
 def _check_loss_parameters(settings: BoostingSettings) -> None:
@@ -95,7 +104,7 @@ def _has_vectors(settings: BoostingSettings) -> bool:
 
 def _not_with_linear_leaves(name: str, why: str, holds: Callable[[BoostingSettings], bool]) -> Conflict:
     message = f"linear_leaves does not support {name}: {why}. Drop one of them."
-    return Conflict(lambda s: s.linear_leaves and holds(s), message)
+    return Conflict(lambda s: s.linear_leaves is True and holds(s), message)
 
 
 CONFLICTS = (
@@ -149,7 +158,7 @@ CONFLICTS = (
         "feature_costs or forced_splits. Use leaves='single'.",
     ),
     Conflict(
-        lambda s: s.linear_leaves and _refits_leaves(s),
+        lambda s: s.linear_leaves is True and _refits_leaves(s),
         "linear_leaves needs second derivatives, which loss={s.loss!r} does not have. Use 'squared_error' or "
         "'log_cosh', or linear_leaves=False.",
     ),
@@ -166,7 +175,25 @@ CONFLICTS = (
     ),
     _not_with_linear_leaves("dart", "dropped rounds are subtracted by bins, not by values", _drops),
     _not_with_linear_leaves("leaves='vector'", "a linear leaf has one output", _has_vectors),
+    Conflict(
+        lambda s: (
+            has_list(s.feature_combinations)
+            and (s.monotonic_cst, s.interaction_cst, s.feature_costs, s.feature_weights) != (None, None, None, None)
+        ),
+        "feature_combinations does not support monotonic_cst, interaction_cst, feature_costs or the weights of "
+        "feature_sampling, which are for single columns. Drop one of them.",
+    ),
 )
+
+
+def check_combined(X: Input) -> None:
+    """Refuse listed combinations of columns of rows that are not in memory."""
+    if X.is_stream or isinstance(X.table, RemoteTable):
+        where = "temporary files" if X.is_stream else "several workers"
+        raise ValueError(
+            f"feature_combinations computes columns in memory, and the rows are in {where}. Add these columns to the "
+            "table, or pass feature_combinations=None."
+        )
 
 
 def check_stream(X: Input, settings: BoostingSettings, recipe: Recipe, rows: LearningRows) -> None:
@@ -183,7 +210,7 @@ def check_stream(X: Input, settings: BoostingSettings, recipe: Recipe, rows: Lea
             "scoring is a function that may read the held-out rows, and those of a stream are in files. Use the name "
             "of a metric, or the loss."
         )
-    if settings.linear_leaves:
+    if settings.linear_leaves is True:
         raise ValueError(
             "linear_leaves reads the values of all rows of a leaf at once, and those of a stream are in files. Use "
             "linear_leaves=False."
@@ -221,11 +248,12 @@ def why_not_partitioned(settings: BoostingSettings, inputs: FitInputs) -> str | 
         "growth='symmetric' has one split for all nodes of a level": settings.growth == "symmetric",
         "leaves='vector' has several values in a leaf": settings.leaves == "vector",
         f"sampling={settings.sampling!r} compares the gradients of all rows": (settings.sampling != "uniform"),
+        "feature_combinations computes columns in memory": has_list(settings.feature_combinations),
         "dart subtracts earlier rounds from all rows": settings.drop_rate > 0,
         "forced_splits in growth splits between the values of all rows": settings.forced_splits is not None,
         "hierarchical_shrinkage in regularization shrinks leaves to their ancestors": settings.hierarchical_shrinkage
         > 0,
-        "linear_leaves reads the values of all rows of a leaf": bool(settings.linear_leaves),
+        "linear_leaves reads the values of all rows of a leaf": settings.linear_leaves is True,
         "n_parallel_trees in growth fits several trees to one gradient": settings.n_parallel_trees > 1,
         f"init={type(settings.init).__name__} is fitted to all rows": settings.starts_at_model,
         "scoring reads the rows": any(

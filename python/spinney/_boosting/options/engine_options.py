@@ -29,7 +29,9 @@ from spinney._estimator.parameters import (
 )
 
 NO_LIMIT = 2**32 - 1
-_DEFAULT_LEAF, _SMALL_TABLE_LEAF = 20, 3  # default min_samples_leaf; the latter if the former allows no split
+_SYMMETRIC_DEPTH = 6  # of the recipe with symmetric trees
+_MOST_IN_LEAF, _FEWEST_IN_LEAF = 20, 3  # range of the default min_samples_leaf
+_LARGEST_FRACTION = 0.2  # of all rows, so that small tables have splits
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def engine_options(
     The names of numeric options come from the engine's table; their values from the settings and the recipe, or from
     `_derived_numbers`.
     """
-    values = vars(settings) | vars(recipe) | _derived_numbers(settings, recipe, schema.n_features, inputs)
+    values = vars(settings) | vars(recipe) | _derived_numbers(settings, recipe, schema.n_split_features, inputs)
     return _derived_lists(settings, recipe, schema, inputs.encoded) | {
         **{name: _AS_NUMBER[option.type](values[name]) for name, option in traits().items()},
         "losses": [(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
@@ -94,16 +96,20 @@ def _derived_numbers(
     """Return the options whose value is not the parameter of the same name."""
     draws = recipe.subsample < 1
     is_auto_step = settings.max_step == "auto"
+    row_weight = inputs.weight / inputs.n_rows  # automatic penalties do not depend on the unit of the weights
+    is_auto_l2 = settings.l2_regularization == "auto" and settings.loss != "pairwise"  # whose penalty is in pairs
     return {
+        "l2_regularization": recipe.l2_regularization * (row_weight if is_auto_l2 else 1.0),
+        "linear_l2": settings.linear_l2 * row_weight,
         "draws_by_gradient": settings.draws_by_gradient and draws,
         "top_fraction": settings.top_fraction if settings.sampling == "goss" and draws else 0.0,
         "max_drop": settings.max_drop or NO_LIMIT,
         "drops_by_weight": settings.drop_by == "weight",
         "learning_rate": tree_learning_rate(settings, recipe),
         "max_leaf_nodes": recipe.max_leaf_nodes or NO_LIMIT,
-        "max_depth": settings.max_depth or NO_LIMIT,
+        "max_depth": _SYMMETRIC_DEPTH if recipe.is_symmetric else settings.max_depth or NO_LIMIT,
         "depth_wise": settings.growth == "depth",
-        "symmetric": settings.growth == "symmetric",
+        "symmetric": settings.growth == "symmetric" or recipe.is_symmetric,
         "min_samples_split": count_rows(settings.min_samples_split, inputs.n_rows),
         "min_samples_leaf": min_leaf_rows(settings, recipe, inputs.n_rows),
         "min_gain": max(float(settings.min_gain), settings.min_impurity_decrease * recipe.subsample * inputs.weight),
@@ -133,23 +139,27 @@ def _derived_lists(
     numeric = [int(n_categories == 0) for n_categories in schema.n_categories]
     weights, _ = read_drawn_columns(settings.feature_weights, None, schema)
     fractions = (settings.max_features_per_level, settings.max_features_per_tree)
-    if weights and min(fractions) >= 1 and count_features(recipe.max_features, schema.n_features) >= schema.n_features:
+    n_tried = count_features(recipe.max_features, schema.n_split_features)
+    if weights and min(fractions) >= 1 and n_tried >= schema.n_split_features:
         raise ValueError(
             "The weights of feature_sampling are for drawing columns, and all columns are used. Set max_features, or "
             "per_tree or per_level of feature_sampling."
         )
+    weights = weights + [weights[column] for column in encoded] if weights else []
+    if recipe.has_codes:  # instead of the categories
+        weights = [*map(float, numeric), *[1.0] * len(encoded)]
     return {
         "interaction_cst": [
-            [*group, *(schema.n_features + i for i, column in enumerate(encoded) if column in group)]
+            [*group, *(schema.n_split_features + i for i, column in enumerate(encoded) if column in group)]
             for group in read_groups(settings.interaction_cst, schema)
         ],
         "feature_costs": costs + [costs[column] for column in encoded] if costs else [],
-        "feature_weights": weights + [weights[column] for column in encoded] if weights else [],
+        "feature_weights": weights,
         "forced_splits": [
             (split.feature, split.threshold, list(split.codes), split.left, split.right)
             for split in forced_splits(settings, recipe, schema)
         ],
-        "linear_columns": numeric + [0] * len(encoded) if settings.linear_leaves else [],
+        "linear_columns": numeric + [0] * len(encoded) if recipe.linear_leaves else [],
     }
 
 
@@ -168,9 +178,8 @@ def min_leaf_rows(settings: BoostingSettings, recipe: Recipe, n_rows: int) -> in
     if isinstance(settings.min_samples_leaf, str):  # "auto"
         if recipe.min_samples_leaf is not None:
             return recipe.min_samples_leaf
-        if n_rows < 2 * _DEFAULT_LEAF:
-            return min(_SMALL_TABLE_LEAF, max(1, n_rows // 4))
-        return min(_DEFAULT_LEAF, max(_SMALL_TABLE_LEAF, int(n_rows * settings.leaf_fraction)))
+        wanted = max(n_rows * settings.leaf_fraction, min(_FEWEST_IN_LEAF, n_rows * _LARGEST_FRACTION))
+        return max(1, int(min(_MOST_IN_LEAF, wanted) * recipe.subsample))
     fewest = count_rows(settings.min_samples_leaf, n_rows)
     if 2 * fewest > n_rows > 1:
         warn(

@@ -234,8 +234,8 @@ class LinearLeaves(Options):
     Parameters
     ----------
     l2 : float, default=5.0
-        L2 penalty of the slopes, in units of the second derivative of the loss (of rows, for squared errors), for
-        columns that are scaled to unit variance in their leaf.
+        L2 penalty of the slopes, in units of the second derivative of the loss for a row of mean weight (of rows, for
+        squared errors), for columns that are scaled to unit variance in their leaf.
 
     Examples
     --------
@@ -270,8 +270,8 @@ def read_options(parameter: str, value: Value) -> Options | None:
     if isinstance(value, Mapping):
         kind.check_names(set(value), parameter)
         return kind(**value)
-    if value is None or isinstance(value, bool | bool_):
-        return kind() if value else None
+    if value is None or value == "auto" or isinstance(value, bool | bool_):
+        return kind() if value not in (None, "auto") and value else None
     if parameter == "sampling":
         return Goss() if value == "goss" else None
     return kind(value)  # type: ignore[call-arg]  # the first option
@@ -287,7 +287,7 @@ def flat_settings(parameters: Mapping[str, Value]) -> dict[str, Any]:
         if parameter == "sampling" and options is not None:
             found["sampling"] = "goss"
         if parameter == "linear_leaves":
-            found["linear_leaves"] = options is not None
+            found["linear_leaves"] = "auto" if parameters[parameter] == "auto" else options is not None
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -28,10 +28,11 @@ def resolve(
     has_held_out: bool,
     weight: float | None = None,
     n_columns: int = 0,
+    may_be_linear: bool = False,
 ) -> Recipe:
     """Return the settings of the user, with values for the automatic ones; `weight` is 1 a row by default."""
     weight = float(n_rows) if weight is None else weight
-    situation = Situation(settings, n_rows, n_columns, n_scores, weight, has_held_out)
+    situation = Situation(settings, n_rows, n_columns, n_scores, weight, has_held_out, may_be_linear)
     return Recipe(**decide(situation), stops_early=situation.stops_early, is_auto=situation.is_auto)
 
 
@@ -64,6 +65,31 @@ def candidate_recipes(settings: BoostingSettings, recipe: Recipe) -> list[Recipe
     return found
 
 
+def may_race(settings: BoostingSettings, recipe: Recipe, n_rows: int, n_scores: int) -> bool:
+    """Return whether other recipes compete with the default one on the same folds: see `race`."""
+    if n_scores > _FEW_SCORES and n_rows * n_scores > _FEW_NUMBERS:  # 1,000 rows take less than half a second
+        return False
+    if not recipe.linear_leaves or isinstance(settings.effort, str) or settings.effort < _LEAST_EFFORT_OF_A_RACE:
+        return False
+    return not settings.changed - _CHANGED_IN_A_RACE and settings.metrics == (None,)
+
+
+def challengers(recipe: Recipe, n_categories: Sequence[int]) -> list[Recipe]:
+    """Return the recipes that compete with the default one."""
+    found = [replace(recipe, is_symmetric=True)]
+    if any(n_categories):
+        found.append(replace(recipe, has_codes=True, target_encoding=False))
+    return found
+
+
+_FEW_SCORES, _FEW_NUMBERS = 5, 5_000
+_LEAST_EFFORT_OF_A_RACE = 0.5
+_CHANGED_IN_A_RACE = frozenset(  # parameters that do not shape trees
+    {"categorical_features", "class_weight", "cost_matrix", "effort", "feature_combinations", "n_jobs", "priors"}
+    | {"random_state", "unseen", "verbose"}
+)
+
+
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
@@ -85,7 +111,9 @@ def draw_seed(settings: BoostingSettings, recipe: Recipe, may_set_aside: bool) -
 FEWEST_ROWS = 10  # for folds
 FEW_COLUMNS = 0.2  # max_features of small tables with many columns
 _TINY, _SMALL, _LARGE, VERY_LARGE_TABLE = 1000, 3000, 20_000, 1_000_000  # rows
-_AUTO_PARAMETERS = ("learning_rate", "max_leaf_nodes", "l2_regularization", "subsample", "max_features", "max_bins")
+_AUTO_PARAMETERS = (
+    "learning_rate", "max_leaf_nodes", "l2_regularization", "subsample", "max_features", "max_bins", "linear_leaves",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,6 +130,8 @@ class Situation:
         Total weight of the rows.
     has_held_out : bool
         Whether the user passes a validation set, or times.
+    may_be_linear : bool
+        Whether the table is in memory, and no setting is incompatible with linear leaves.
     """
 
     settings: BoostingSettings
@@ -110,6 +140,7 @@ class Situation:
     n_scores: int
     weight: float
     has_held_out: bool
+    may_be_linear: bool = False
 
     @property
     def is_auto(self) -> bool:
@@ -262,6 +293,10 @@ _TWO_CLASSES = Condition("two classes", lambda s: s.settings.is_class_target and
 _REGRESSION = Condition("numeric target", lambda s: not s.settings.is_class_target)
 _ONE_SCORE = Condition("one score", lambda s: s.n_scores == 1)
 _SQUARED = Condition('`loss="squared_error"`', lambda s: bool(s.settings.loss == "squared_error"))
+_LINEAR = Condition(
+    'table in memory, `loss="squared_error"` or `"log_loss"`, at most 12 scores, no setting against linear leaves',
+    lambda s: s.may_be_linear and s.settings.loss in ("squared_error", "log_loss") and s.n_scores <= 12,
+)
 _PAIRWISE = Condition('`loss="pairwise"`', lambda s: bool(s.settings.loss == "pairwise"))
 _LAMBDAMART = Condition('`loss="lambdamart"`', lambda s: bool(s.settings.loss == "lambdamart"))
 _LISTED = Condition("rows of a total weight of 10,000 to 50,000", lambda s: 10_000.0 <= s.weight < 50_000.0)
@@ -317,6 +352,12 @@ class Recipe:
         suffice; else all boosters share one binned table.
     target_encoding : bool
         Whether columns with many categories are also target-encoded.
+    linear_leaves : bool
+        Whether leaves are linear.
+    is_symmetric : bool
+        Whether trees are symmetric, of depth 6 at most.
+    has_codes : bool
+        Whether categories are split as numbers, in the order of their codes.
     is_auto : bool
         Whether the number of rounds is automatic.
     """
@@ -341,6 +382,9 @@ class Recipe:
     alternates_bins: bool = False
     random_bins: bool = False
     target_encoding: bool = False
+    linear_leaves: bool = False
+    is_symmetric: bool = False
+    has_codes: bool = False
     stops_early: bool = False
     is_auto: bool = False
 
@@ -411,6 +455,7 @@ ROWS = (
     Row((_FOLDS, _IS_SMALL, _MULTICLASS, _AUTO_BINS), {"alternates_bins": True}),
     Row((_FOLDS, _fewer_rows(_LARGE)), {"random_bins": True}),
     Row((_FOLDS, _ONE_SCORE, _fewer_rows(VERY_LARGE_TABLE)), {"target_encoding": True}),
+    Row((_FOLDS, _LINEAR, _fewer_rows(_LARGE)), {"linear_leaves": True}),
     # high learning rates that rise: the mean of several boosters tolerates them
     Row(
         (_FOLDS, _IS_SMALL, _CLASSES, _AUTO_RATE),

@@ -23,7 +23,15 @@ from spinney._ensemble.adaboost.rules import R2Rule, RoundLoss, Rule, ScoresRule
 from spinney._estimator import table_estimator
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.target import SingleTarget, known_codes, read_weights
-from spinney._model.adaboost import ALGORITHMS, FittedAdaBoost, FittedMedian, ScoreFormula, weighted_medians
+from spinney._model.adaboost import (
+    ALGORITHMS,
+    VOTES,
+    FittedAdaBoost,
+    FittedMedian,
+    ScoreFormula,
+    total_weight,
+    weighted_medians,
+)
 from spinney._model.boosting import FittedBoosting
 
 if TYPE_CHECKING:
@@ -45,9 +53,10 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     spinney fits hundreds a second. Any estimator may be a member; one that takes no weights is fitted to rows drawn by
     their weights.
 
-    The `decision_function` of two classes is f = Σ α / 2 · h, positive for the second: half its log-odds. For more
-    classes it has a score per class: the sum of the weights of the members that vote for it (``"m1"``, ``"samme"``),
-    or its logarithmic score.
+    The `decision_function` of votes (``"m1"``, ``"samme"``) is on scikit-learn's scale: the weight of the members for a
+    class, minus that of the others divided by the number of other classes, as a fraction of all weights; for two
+    classes, the difference of the two, from -2 to 2. That of other algorithms is half the log-odds of the second of two
+    classes, or a logarithmic score per class.
 
     See Also
     --------
@@ -70,15 +79,14 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = spinney.AdaBoostClassifier(n_estimators=100).fit(X[::2], y[::2])
     >>> round(model.score(X[1::2], y[1::2]), 2)
-    0.94
+    0.95
     """
 
     algorithm: str = parameter(StrOptions(set(ALGORITHMS)), default="samme")
+    n_iter_no_change: int = parameter(default=50)
     _formula: ScoreFormula = field(init=False)
     _is_class_target = True
     predict_log_proba = table_estimator.predict_log_proba
-    decision_function = table_estimator.decision_function
-    staged_decision_function = table_estimator.staged_decision_function
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -100,17 +108,18 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         self._formula = ScoreFormula(self.algorithm, len(classes))
 
     def _validation_loss(self, validation: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
-        assert isinstance(rule, ScoresRule)
-        formula, added = rule.formula, rule.added
-        scores = np.zeros((len(validation.target), formula.n_scores))
-        codes, weight = validation.target.astype(np.intp), validation.weights()
-        score = self.scoring and HeldOutScore(self.scoring, _link(formula), validation, [target.labels])
+        held_out = self._make_rule(validation, target)
+        score = self.scoring and HeldOutScore(self.scoring, _link(held_out.formula), validation, [target.labels])
+        mean_loss = held_out.first_loss
 
-        def loss(predicted: list[NDArray[Any]], member_weight: float) -> float:
-            scores[:] += added(predicted, member_weight)
+        def loss(predicted: list[NDArray[Any]], member_weight: float) -> tuple[float, float]:
+            nonlocal mean_loss
+            mean_loss *= held_out.factor(predicted, member_weight)
+            held_out.update(predicted, member_weight)
             if score:
-                return score(scores)
-            return float(weight[formula.codes(scores) != codes].sum() / weight.sum())
+                metric = score(held_out.scores)
+                return metric, metric
+            return mean_loss, held_out.training_error
 
         return loss
 
@@ -139,6 +148,45 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         *_, scores = self._staged_scores(X)
         return scores
 
+    def decision_function(self, X: TableLike) -> Floats:
+        """Scores of each row: of the second of two classes, or one number per class.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive for the second. More: one score per class, the largest for the predicted class. Votes
+            are divided by the sum of the members' weights, as in scikit-learn.
+        """
+        check_is_fitted(self)
+        return self._decisions(self._scores(X), total_weight(self.estimator_weights_))
+
+    def staged_decision_function(self, X: TableLike) -> Iterator[Floats]:
+        """Scores of each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As `decision_function`.
+        """
+        check_is_fitted(self)
+        for scores, weight in zip(self._staged_scores(X), np.cumsum(self.estimator_weights_), strict=True):
+            yield self._decisions(scores, float(weight))
+
+    def _decisions(self, scores: Floats, weight: float) -> Floats:
+        factor, constant = self._formula.decision_scale(weight)
+        decisions = factor * scores + constant
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict the class with the largest score; of equal classes the first.
 
@@ -158,8 +206,9 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     def predict_proba(self, X: TableLike) -> Floats:
         """Class probabilities of each row, by the link of the algorithm.
 
-        For two classes 1 / (1 + exp(-2 f)) of the score f; for votes on several classes, in proportion to the
-        exponential of the score of each class. They are overconfident where the training rows are fitted closely.
+        For two classes 1 / (1 + exp(-2 f)), where f is half the log-odds: of votes, the weights of the members for the
+        second class minus those for the first, halved. For votes on several classes, in proportion to the exponential
+        of the weight of the members for each class. They are overconfident where the training rows are fitted closely.
 
         Parameters
         ----------
@@ -248,13 +297,18 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         -------
         ShapValues
             With `values`, `base_value` and, if requested, `interactions`; with more than two classes, for each class.
+
+        See Also
+        --------
+        TreeExplainer : The same values with the interface of ``shap.TreeExplainer``.
         """
         from spinney.inspect.explain.shap import ShapValues, explain
 
         check_is_fitted(self)
         self._fitted  # noqa: B018
         two = len(self.classes_) == 2
-        of = f"half the log-odds of {self.classes_[1]}" if two else "score of the class"
+        first = "decision function" if self.algorithm in VOTES else "half the log-odds"
+        of = f"{first} of {self.classes_[1]}" if two else "score of the class"
         explained = explain(self, read_table(X), interactions, background, of=of)
         assert isinstance(explained, ShapValues)
         return explained
@@ -335,7 +389,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         )
         yield rule.weights
         for predicted, _ in self._by_round(X):
-            rule.update(rule.evaluate(predicted))
+            rule.update(predicted, rule.evaluate(predicted).weight)
             yield rule.weights
 
 
@@ -385,13 +439,13 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         identity = FittedBoosting([], np.zeros(1), "identity", [], None)
         score = self.scoring and HeldOutScore(self.scoring, identity, validation, None)
 
-        def loss(predicted: list[NDArray[Any]], member_weight: float) -> float:
+        def loss(predicted: list[NDArray[Any]], member_weight: float) -> tuple[float, float]:
             values.append(predicted[0])
             weights.append(member_weight)
             median = weighted_medians(np.column_stack(values), np.array(weights))
-            if score:
-                return score(median[:, np.newaxis])
-            return float(np.average((median[used] - y) ** 2, weights=weight))
+            error = float(np.average((median[used] - y) ** 2, weights=weight))
+            found = score(median[:, np.newaxis]) if score else error
+            return found, found
 
         return loss
 

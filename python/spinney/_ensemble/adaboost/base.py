@@ -49,7 +49,7 @@ from spinney.inspect.explain import shap as explanations
 
 _MEMBERS_KIND = "adaboost_members"  # kind of a file whose members are not plain trees
 _MEMBER_WEIGHTS = saved_fields(estimator_weights_=numbers(key="weights"))
-_OF_ALL_ROUNDS = ("train_score_", "validation_score_")  # include rounds after the best
+_OF_ALL_ROUNDS = ("train_score_", "validation_score_", "validation_losses_")  # include rounds after the best
 
 
 @estimator
@@ -63,6 +63,7 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
     n_estimators: int = parameter(COUNT, default=50, kw_only=False)
     learning_rate: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
     max_depth: int = parameter(Interval(Integral, 1, None, closed="left"), default=1)
+    criterion: str | None = parameter(str, None, default=None)
     resample: bool = parameter("boolean", default=False)
 
     _model_attribute = "adaboost_"
@@ -75,6 +76,7 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
             "train_losses_": numbers(key="losses", is_optional=True),
             "train_score_": numbers(key="train_score", is_optional=True),
             "validation_score_": numbers(key="validation_score", is_optional=True),
+            "validation_losses_": numbers(key="validation_losses", is_optional=True),
             "stopped_": word(REASONS, key="stopped"),
         },
     )
@@ -142,6 +144,15 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
             )
 
     @property
+    def _criterion(self) -> str:
+        """The criterion of default trees: a stump that votes minimises the weighted error."""
+        if self.criterion is not None:
+            return self.criterion
+        if self._fits_values:
+            return "squared_error"
+        return "misclassification" if self.max_depth == 1 and self._algorithm in VOTES else "gini"
+
+    @property
     def _classes(self) -> NDArray[Any] | None:
         return self.classes_ if self._is_class_target else None
 
@@ -176,8 +187,13 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
         self._set_fitted(members, rounds, target.classes)
 
     def _template(self) -> BaseEstimator:
-        kind = DecisionTreeRegressor if self._fits_values else DecisionTreeClassifier
-        template = kind(max_depth=self.max_depth) if self.estimator is None else clone(self.estimator)
+        kind: Any = DecisionTreeRegressor if self._fits_values else DecisionTreeClassifier
+        if self.estimator is None:
+            template: BaseEstimator = kind(max_depth=self.max_depth, criterion=self._criterion)
+        elif self.criterion is None:
+            template = clone(self.estimator)
+        else:
+            raise ValueError("criterion is that of the default trees. Pass it to the estimator instead.")
         self._check_member(template)
         if is_plain_tree(template) and template.n_jobs is None:
             template.n_jobs = self.n_jobs

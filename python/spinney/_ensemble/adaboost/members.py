@@ -35,7 +35,8 @@ def is_plain_tree(template: BaseEstimator) -> bool:
     """Return whether a template is a tree of spinney without pruning, costs or other steps after growth."""
     if not isinstance(template, BaseTree) or not isinstance(template.criterion, str) or template.criterion == "user":
         return False
-    return all(getattr(template, name, value) == value for name, value in _PLAIN.items())
+    is_searched = "cv" in (template.max_depth, template.min_samples_leaf)
+    return not is_searched and all(getattr(template, name, value) == value for name, value in _PLAIN.items())
 
 
 @dataclass(eq=False, kw_only=True)

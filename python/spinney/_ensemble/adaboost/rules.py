@@ -108,8 +108,12 @@ class ScoresRule(ABC):
         """Return the error and the weight of a round, given the predictions of its members."""
 
     @abstractmethod
-    def update(self, step: Step) -> None:
-        """Update scores and weights after a round."""
+    def factor(self, predicted: list[NDArray[Any]], weight: float) -> float:
+        """Return Z, the factor by which members of this weight change the mean loss."""
+
+    @abstractmethod
+    def update(self, predicted: list[NDArray[Any]], weight: float) -> None:
+        """Add members of this weight to the scores, and change the weights of the rows."""
 
     def added(self, predicted: list[NDArray[Any]], weight: float) -> Floats:
         """Return the contribution of a round to the scores of some rows, (n_rows, n_scores)."""
@@ -140,12 +144,17 @@ class VotesRule(ScoresRule):
     def __init__(self, formula: ScoreFormula, codes: Codes, weight: Floats, learning_rate: float) -> None:
         super().__init__(formula, codes, weight, learning_rate)
         self._total = 0.0
-        self._wrong = np.array([], dtype=np.intp)  # rows that the last member misclassifies
+
+    def _wrong(self, predicted: list[NDArray[Any]]) -> Codes:
+        """Return the rows that a member misclassifies."""
+        return np.flatnonzero(predicted[0] != self._codes)
+
+    def _error(self, predicted: list[NDArray[Any]]) -> float:
+        return float(self._weight.take(self._wrong(predicted)).sum())
 
     def evaluate(self, predicted: list[NDArray[Any]]) -> Step:
         """Return the weight of a member, which depends on its error."""
-        self._wrong = np.flatnonzero(predicted[0] != self._codes)
-        error = float(self._weight.take(self._wrong).sum())
+        error = self._error(predicted)
         guess = 0.5 if self.formula.algorithm == "m1" else 1.0 - 1.0 / self.formula.n_classes
         ended = CHANCE if error > guess - _NEGLIGIBLE else "" if error > 0 else PERFECT
         if ended == CHANCE:
@@ -155,17 +164,21 @@ class VotesRule(ScoresRule):
             weight = self._rate * (float(log((1 - error) / error)) + prior)
         else:
             weight = 1.0 + self._total  # infinite by the theory: it outvotes all others
-        factor = (1 - error) * float(exp(-weight / 2)) + error * float(exp(weight / 2))
-        return Step(error, weight, factor, weight, predicted, ended)
+        return Step(error, weight, self.factor(predicted, weight), weight, predicted, ended)
 
-    def update(self, step: Step) -> None:
+    def factor(self, predicted: list[NDArray[Any]], weight: float) -> float:
+        """Return the factor by which a member changes the mean of exp(∓η): - for its correct votes, + for others."""
+        error = self._error(predicted)
+        return (1 - error) * float(exp(-weight / 2)) + error * float(exp(weight / 2))
+
+    def update(self, predicted: list[NDArray[Any]], weight: float) -> None:
         """Increase the weights of misclassified rows."""
-        votes = self.formula.scores(np.arange(self.formula.n_classes), step.weight)  # by class
-        self.scores += votes.take(step.predicted[0], axis=0)
-        self._total += step.weight
-        weight = self._weight.copy()
-        weight.put(self._wrong, self._weight.take(self._wrong) * float(exp(step.weight)))
-        self._weight = np.divide(weight, weight.sum(), out=weight)
+        votes = self.formula.scores(np.arange(self.formula.n_classes), weight)  # by class
+        self.scores += votes.take(predicted[0], axis=0)
+        self._total += weight
+        wrong, weights = self._wrong(predicted), self._weight.copy()
+        weights.put(wrong, weights.take(wrong) * float(exp(weight)))
+        self._weight = np.divide(weights, _finite_sum(weights, self._rate), out=weights)
 
 
 class RealRule(ScoresRule):
@@ -180,17 +193,20 @@ class RealRule(ScoresRule):
         """Return the effect of a member on the loss."""
         wrong = np.flatnonzero(predicted[0].argmax(axis=1) != self._codes)
         error = float(self._weight.take(wrong).sum())
-        added = self.added(predicted, self._rate)
-        factor = dot(self._weight, exp(-self._margins(added)))
+        factor = self.factor(predicted, self._rate)
         ended = CHANCE if factor > 1 - _NEGLIGIBLE else PERFECT if error == 0 else ""
-        return Step(error, self._rate, factor, self._reach(added), predicted, ended)
+        return Step(error, self._rate, factor, self._reach(self.added(predicted, self._rate)), predicted, ended)
 
-    def update(self, step: Step) -> None:
+    def factor(self, predicted: list[NDArray[Any]], weight: float) -> float:
+        """Return the factor by which a member changes the mean exponential loss."""
+        return dot(self._weight, exp(-self._margins(self.added(predicted, weight))))
+
+    def update(self, predicted: list[NDArray[Any]], weight: float) -> None:
         """Reweight the rows by the probability of their class."""
-        added = self.added(step.predicted, step.weight)
+        added = self.added(predicted, weight)
         self.scores += added
-        weight = self._weight * exp(-self._margins(added))
-        self._weight = weight / weight.sum()
+        weights = self._weight * exp(-self._margins(added))
+        self._weight = weights / _finite_sum(weights, self._rate)
 
 
 class GentleRule(ScoresRule):
@@ -215,16 +231,21 @@ class GentleRule(ScoresRule):
         values, signs = np.column_stack(predicted), self._signs
         wrong = (values * signs <= 0) & (self._loss > 0)
         error = float((self._loss * wrong).sum() / self._loss.sum())
-        added = self.added(predicted, self._rate)
-        factor = float((self._loss * exp(-added * signs)).sum() / self._loss.sum())
+        factor = self.factor(predicted, self._rate)
         ended = CHANCE if factor > 1 - _NEGLIGIBLE else PERFECT if (values == signs)[self._used].all() else ""
-        return Step(error, self._rate, factor, self._reach(added), predicted, ended)
+        return Step(error, self._rate, factor, self._reach(self.added(predicted, self._rate)), predicted, ended)
 
-    def update(self, step: Step) -> None:
+    def factor(self, predicted: list[NDArray[Any]], weight: float) -> float:
+        """Return the factor by which the members change the mean exponential loss."""
+        changed = self._loss * exp(-self.added(predicted, weight) * self._signs)
+        return float(changed.sum() / self._loss.sum())
+
+    def update(self, predicted: list[NDArray[Any]], weight: float) -> None:
         """Reweight the rows by their margins."""
-        added = self.added(step.predicted, step.weight)
+        added = self.added(predicted, weight)
         self.scores += added
         self._loss = self._loss * exp(-added * self._signs)
+        _finite_sum(self._loss, self._rate)
 
 
 class LogitRule(ScoresRule):
@@ -277,9 +298,25 @@ class LogitRule(ScoresRule):
         ended = CHANCE if after > before * (1 - _NEGLIGIBLE) else PERFECT if after < _NEGLIGIBLE else ""
         return Step(error, self._rate, after / before, self._reach(added), predicted, ended)
 
-    def update(self, step: Step) -> None:
+    def factor(self, predicted: list[NDArray[Any]], weight: float) -> float:
+        """Return the factor by which the members change the mean log loss."""
+        before = self._loss(self.scores)
+        return self._loss(self.scores + self.added(predicted, weight)) / before if before > 0 else 1.0
+
+    def update(self, predicted: list[NDArray[Any]], weight: float) -> None:
         """Update the scores."""
-        self.scores += self.added(step.predicted, step.weight)
+        self.scores += self.added(predicted, weight)
+
+
+def _finite_sum(weight: Floats, learning_rate: float) -> Floats:
+    """Return the sum of the weights of the rows, by column; refuse weights that overflow or vanish."""
+    total = np.asarray(weight.sum(axis=0))
+    if not (np.isfinite(total).all() and (total > 0).all()):
+        raise ValueError(
+            f"learning_rate={learning_rate:g} is too large: the weights of the rows overflow. Set learning_rate to 1 "
+            "or less."
+        )
+    return total
 
 
 def _columns_to_one(weight: Floats) -> Floats:
@@ -333,15 +370,16 @@ class R2Rule:
         factor = dot(self._weight, exp(-weight * (1.0 - losses)))
         return Step(error, weight, factor, weight, predicted, ended)
 
-    def update(self, step: Step) -> None:
+    def update(self, predicted: list[NDArray[Any]], weight: float) -> None:
         """Decrease the weights of rows with a small loss."""
-        self._total += step.weight
-        weight = self._weight * exp(-step.weight * (1.0 - self._losses(step.predicted[0])))
-        self._weight = weight / weight.sum()
+        self._total += weight
+        weights = self._weight * exp(-weight * (1.0 - self._losses(predicted[0])))
+        self._weight = weights / _finite_sum(weights, self._rate)
 
 
 Rule = ScoresRule | R2Rule
-RoundLoss = Callable[[list[NDArray[Any]], float], float]  # loss, given a round's predictions and its weight
+# loss that early stopping follows and error or score, given a round's predictions and its weight
+RoundLoss = Callable[[list[NDArray[Any]], float], tuple[float, float]]
 Predict = Callable[[Any, Any], NDArray[Any]]  # predictions of a member for a table
 
 
@@ -349,6 +387,7 @@ class BoostedEstimator(Protocol):
     """An estimator that is fitted by rounds."""
 
     n_estimators: int
+    learning_rate: float
     early_stopping: bool
     n_iter_no_change: int
     tol: float
@@ -370,6 +409,8 @@ class Rounds:
         By round, without the predictions.
     train_curve, validation_curve : list of float
         Error after each round.
+    validation_losses : list of float
+        Loss of the validation set after each round, which early stopping follows.
     stopped : str
         Reason for the end of the fit.
     """
@@ -382,6 +423,7 @@ class Rounds:
         self.steps: list[Step] = []
         self.train_curve: list[float] = []
         self.validation_curve: list[float] = []
+        self.validation_losses: list[float] = []
         self.stopped = DONE
 
     def validate_by(self, table: Any, loss: RoundLoss) -> None:
@@ -409,11 +451,14 @@ class Rounds:
         if step.ended == CHANCE and self.steps:
             return False
         if step.ended == CHANCE:
+            reason, advice = "no better than a random guess", self._owner._advice_on_chance()
+            if self._owner.learning_rate > 1:
+                reason, advice = "and its step increases the loss", "Set learning_rate to 1 or less."
             warn(
-                f"The weighted error of the first member is {step.error:.3g}, no better than a random guess: the model "
-                f"is this member alone. {self._owner._advice_on_chance()}"
+                f"The weighted error of the first member is {step.error:.3g}, {reason}: the model is this member "
+                f"alone. {advice}"
             )
-        self._rule.update(step)
+        self._rule.update(step.predicted, step.weight)
         self.members.append(members)
         self.steps.append(replace(step, predicted=[]))
         error = self._rule.training_error
@@ -421,13 +466,15 @@ class Rounds:
             self.train_curve.append(error)
         if self._validation is not None:
             table, loss = self._validation
-            self.validation_curve.append(loss([self._predict(member, table) for member in members], step.weight))
+            found = loss([self._predict(member, table) for member in members], step.weight)
+            self.validation_losses.append(found[0])
+            self.validation_curve.append(found[1])
             if self._owner.early_stopping and self._has_stalled():
                 self.stopped = SETTLED
         return self.stopped == DONE
 
     def _has_stalled(self) -> bool:
-        curve, patience = self.validation_curve, int(self._owner.n_iter_no_change)
+        curve, patience = self.validation_losses, int(self._owner.n_iter_no_change)
         if len(curve) <= patience:
             return False
         return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._owner.tol)
@@ -441,8 +488,8 @@ class Rounds:
     @property
     def retained(self) -> list[Step]:
         """Rounds of the model: with early stopping, up to the round of the lowest validation loss."""
-        if self.validation_curve and self._owner.early_stopping and self._owner.keep_best:
-            return self.steps[: int(np.argmin(self.validation_curve)) + 1]
+        if self.validation_losses and self._owner.early_stopping and self._owner.keep_best:
+            return self.steps[: int(np.argmin(self.validation_losses)) + 1]
         return self.steps
 
     def curves(self) -> dict[str, Floats | str]:
@@ -461,4 +508,6 @@ class Rounds:
             found["train_score_"] = np.array(self.train_curve)
         if self._validation is not None:
             found["validation_score_"] = np.array(self.validation_curve)
+            if self.validation_losses != self.validation_curve:
+                found["validation_losses_"] = np.array(self.validation_losses)
         return found

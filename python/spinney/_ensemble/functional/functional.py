@@ -27,7 +27,7 @@ from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.ensemble import matched_table
 from spinney._ensemble.functional.learners.weak import LearningTable, WeakLearner
-from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
+from spinney._ensemble.functional.losses import MARGIN_LOSSES, FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
 from spinney._ensemble.functional.stages import (
     BY_NAME,
@@ -74,6 +74,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
     learning_rate: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=0.1)
     step: Literal["line_search", "fixed"] = parameter(StrOptions({"line_search", "fixed"}), default="line_search")
     subsample: float = parameter(Interval(Real, 0.0, 1.0, closed="right"), default=1.0)
+    init: float | None = parameter(Real, None, default=None)
     callbacks: Any = parameter(callable, list, tuple, None, default=None)
     keep_interrupted: bool = parameter("boolean", default=False)
 
@@ -131,7 +132,8 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
             native = self._native(validation.X, schema)
             held_out = HeldOutRows(validation, Inputs(validation.columns, design, self._n_threads, native))
         dictionary = Dictionary(learners, LearningTable(inputs, schema, rows.weights(), seed))
-        steps = StepSettings(float(self.learning_rate), self.step == "line_search", float(self.subsample), seed)
+        init = None if self.init is None else float(self.init)
+        steps = StepSettings(float(self.learning_rate), self.step == "line_search", float(self.subsample), seed, init)
         stages = Stages(dictionary, loss, rows, held_out, steps)
         n_classes = None if target.n_classes is None else [target.n_classes]
         member = self._run(stages, FittedFunctions.empty(stages.start, loss.link, design, n_classes), target.classes)
@@ -157,7 +159,8 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
             n_threads=self._n_threads,
             is_class_target=self._is_class_target,
         )
-        member = FunctionMember(settings, recipe, engine, held_out is not None, score)
+        factor = stages.loss_factor
+        member = FunctionMember(settings, recipe, engine, held_out is not None, score, loss_factor=factor)
         FunctionRounds(settings, recipe, [member], None, unused).run()
         return member
 
@@ -335,8 +338,11 @@ class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
     True
     """
 
-    loss: Literal["log_loss", "exponential"] | CustomLoss = parameter(
-        StrOptions({"log_loss", "exponential"}), HasMethods(["loss", "gradient"]), callable, default="log_loss"
+    loss: Literal["log_loss", "exponential", "hinge", "squared_hinge", "squared_error"] | CustomLoss = parameter(
+        StrOptions({"log_loss", "exponential", *MARGIN_LOSSES}),
+        HasMethods(["loss", "gradient"]),
+        callable,
+        default="log_loss",
     )
     _is_class_target = True
     predict = table_estimator.predict_labels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,12 @@ class FunctionalLoss(ABC):
     ----------
     link : str
         Link between scores and predictions.
+    reported_factor : float
+        Factor of reported losses, as in `Loss`.
     """
 
     link: str
+    reported_factor: float = 1.0
 
     def check(self, rows: LearningRows, name: str) -> None:
         """Refuse targets for which the loss is not defined."""
@@ -62,6 +66,7 @@ class NamedLoss(FunctionalLoss):
         self._loss = loss
         self._bend = loss.parameter
         self.link = loss.link
+        self.reported_factor = loss.reported_factor
 
     def check(self, rows: LearningRows, name: str) -> None:
         """Refuse targets for which the loss is not defined."""
@@ -122,14 +127,39 @@ class GivenLoss(FunctionalLoss):
         return self._own.row_gradients(self._own.target(rows), scores[0])[np.newaxis]
 
 
+@dataclass(frozen=True)
+class LossOfMargin:
+    """A loss of the margin y f of two classes, with its derivative by the margin."""
+
+    of_margin: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
+
+    def loss(self, y: Floats, f: Floats) -> Floats:
+        """Return the loss of each row."""
+        return self.of_margin(y * f)
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        """Return the derivative by the score."""
+        return y * self.slope(y * f)
+
+
+MARGIN_LOSSES = {
+    "hinge": LossOfMargin(lambda m: np.maximum(1.0 - m, 0.0), lambda m: np.where(m < 1.0, -1.0, 0.0)),
+    "squared_hinge": LossOfMargin(lambda m: np.maximum(1.0 - m, 0.0) ** 2, lambda m: -2.0 * np.maximum(1.0 - m, 0.0)),
+    "squared_error": LossOfMargin(lambda m: (1.0 - m) ** 2, lambda m: -2.0 * (1.0 - m)),
+}
+
+
 def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -> FunctionalLoss:
     """Return a loss by its name, or a user-defined loss."""
     if not isinstance(given, str):
         if n_classes is not None and n_classes > 2:
             raise ValueError(f"A user-defined loss takes two classes; y has {n_classes}. Use loss='log_loss'.")
         return GivenLoss(given, n_classes is not None)
-    if given == "exponential" and n_classes is not None and n_classes > 2:
-        raise ValueError(f"loss='exponential' is for two classes; y has {n_classes}. Use loss='log_loss'.")
+    if given != "log_loss" and n_classes is not None and n_classes > 2:
+        raise ValueError(f"loss={given!r} is for two classes; y has {n_classes}. Use loss='log_loss'.")
+    if n_classes is not None and given in MARGIN_LOSSES:
+        return GivenLoss(MARGIN_LOSSES[given], True)
     if n_classes is not None:
         return NamedLoss(class_loss(given, n_classes))
     parameter = TRAITS[given].parameter

@@ -41,12 +41,27 @@ class HeldOutRows:
 
 @dataclass(frozen=True)
 class StepSettings:
-    """Learning rate, whether the step length is searched, the fraction of rows drawn in each round, and the seed."""
+    """How rounds are fitted.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Factor of all steps.
+    searches : bool
+        Whether the step length is searched.
+    subsample : float
+        Fraction of the rows drawn in each round.
+    seed : int
+        Draws them.
+    init : float or None
+        Score before the first round; None: the constant of the smallest loss.
+    """
 
     learning_rate: float
     searches: bool
     subsample: float
     seed: int
+    init: float | None
 
 
 class Stages:
@@ -73,6 +88,8 @@ class Stages:
         self.dictionary, self._loss, self._rows = dictionary, loss, rows
         self._settings = settings
         self.start = start = loss.start(rows)
+        if settings.init is not None:
+            start[:] = settings.init
         self._random = np.random.RandomState(settings.seed)
         self.scores = np.repeat(start[:, np.newaxis], len(rows.target), axis=1)
         self.held_out = held_out
@@ -147,6 +164,11 @@ class Stages:
             self._own_scores[score] += factor * steps.values(self.held_out.inputs, len(steps) - 1)
 
     # ---- losses ----------------------------------------------------------------------------------------------
+
+    @property
+    def loss_factor(self) -> float:
+        """Factor of reported losses."""
+        return self._loss.reported_factor
 
     def training_loss(self) -> float:
         """Return the mean loss of the training rows."""

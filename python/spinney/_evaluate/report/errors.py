@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2_contingency, ks_2samp
 from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
 
 from spinney._data.display import elide, one_line
@@ -13,6 +14,7 @@ from spinney._data.reproducible import log
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._evaluate.report.view import View, class_codes, sample
+from spinney._evaluate.statistics import holm
 from spinney._evaluate.study.findings import Findings
 from spinney._forest.forests import RandomForestClassifier
 from spinney._forest.isolation import IsolationForest
@@ -205,13 +207,15 @@ _MOST_DRIFT_COLUMNS = 300  # of the drift classifier
 _MOST_SEGMENTS = 6
 _OUTLIERS = 0.01  # fraction of the training rows
 _LEAST = 1e-15  # probability, so that a loss is finite
+_LEVEL = 0.05  # of the tests for drift
+_FEWEST_EXPECTED = 5  # rows of a category, for the chi-squared test
 
 
 def reliability_section(study: Findings, train: View, test: View) -> dict[str, Any]:
     """Return segments with large errors, outliers, values out of range, and drift."""
     losses = {
-        "train": _losses(study, study.out_of_fold[study.best], study.y_train),
-        "test": _losses(study, study.test_predictions[study.best], study.y_test),
+        "train": row_losses(study, study.out_of_fold[study.best], study.y_train),
+        "test": row_losses(study, study.test_predictions[study.best], study.y_test),
     }
     return {
         "model": study.best,
@@ -224,7 +228,7 @@ def reliability_section(study: Findings, train: View, test: View) -> dict[str, A
     }
 
 
-def _losses(study: Findings, predictions: Floats, y: NDArray[Any]) -> Floats:
+def row_losses(study: Findings, predictions: Floats, y: NDArray[Any]) -> Floats:
     """Return the loss of each row; NaN for rows that were never held out."""
     if study.classes is None:
         return np.asarray(np.abs(predictions - y.astype(np.float64)))
@@ -298,32 +302,37 @@ def _out_of_range(train: View, test: View) -> list[dict[str, Any]]:
     return sorted(columns, key=lambda entry: -entry["n"])[:_MOST_COLUMNS]
 
 
-def _drift(train: View, test: View) -> list[dict[str, Any]]:
-    """Return the distance between the distributions of each column in the training and the test set."""
-    columns: list[dict[str, Any]] = []
-    for j, name in enumerate(test.names):
-        distance, chance = _distance(train.numbers[j], test.numbers[j], train.is_category(j))
-        columns.append({"name": one_line(name), "distance": distance, "chance": chance})
-    return sorted(columns, key=lambda entry: -(entry["distance"] - entry["chance"]))[:_MOST_COLUMNS]
+def _drift(train: View, test: View) -> dict[str, Any]:
+    """Return the columns whose distributions differ significantly between the sets, with Holm's p-values."""
+    tests = [_difference(train, test, j) for j in range(len(test.names))]
+    p_values = holm([p for _, p in tests])
+    columns: list[dict[str, Any]] = [
+        {"name": one_line(name), "distance": distance, "p": p}
+        for name, (distance, _), p in zip(test.names, tests, p_values, strict=True)
+        if p < _LEVEL
+    ]
+    return {"n_columns": len(tests), "columns": sorted(columns, key=lambda one: -one["distance"])[:_MOST_COLUMNS]}
 
 
-def _distance(train: Floats, test: Floats, is_category: bool) -> tuple[float, float]:
-    """Return the Kolmogorov-Smirnov distance (categories: total variation), and its 95 % quantile without drift.
+def _difference(train: View, test: View, column: int) -> tuple[float, float]:
+    """Return the distance between the distributions of a column in two sets, and the p-value of their equality.
 
-    Missing values count as one value, the largest.
+    Of numbers it is the Kolmogorov-Smirnov distance; of categories, total variation and the chi-squared test. Missing
+    values count as one value, the largest.
     """
-    n, m = len(train), len(test)
-    a, b = (np.where(np.isnan(values), np.inf, values) for values in (train, test))
-    values = np.unique(np.concatenate([a, b]))
-    if is_category:
-        frequencies = [np.bincount(np.searchsorted(values, one), minlength=len(values)) / len(one) for one in (a, b)]
-        pooled = (n * frequencies[0] + m * frequencies[1]) / (n + m)
-        expected = np.sqrt(2 / np.pi * pooled * (1 - pooled) * (1 / n + 1 / m))
-        spread = np.sqrt((1 - 2 / np.pi) * pooled * (1 - pooled) * (1 / n + 1 / m))
-        chance = (expected.sum() + 1.64 * np.sqrt((spread**2).sum())) / 2
-        return float(np.abs(frequencies[0] - frequencies[1]).sum() / 2), float(chance)
-    cumulative = [np.searchsorted(np.sort(one), values, side="right") / len(one) for one in (a, b)]
-    return float(np.abs(cumulative[0] - cumulative[1]).max()), float(1.358 * np.sqrt((n + m) / (n * m)))
+    n, m = train.n_rows, test.n_rows
+    both = _together(train, test, column, [np.arange(n), np.arange(m)])
+    both = np.where(np.isnan(both), np.inf, both)
+    if not train.is_category(column):
+        found = ks_2samp(both[:n], both[n:], method="asymp")
+        return float(found.statistic), float(found.pvalue)
+    codes = np.unique(both, return_inverse=True)[1]
+    counts = np.array([np.bincount(one, minlength=codes.max() + 1) for one in (codes[:n], codes[n:])])
+    rare = counts.sum(axis=0) < _FEWEST_EXPECTED * (n + m) / min(n, m)
+    pooled = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1)]) if rare.any() else counts
+    pooled = pooled[:, pooled.sum(axis=0) > 0]
+    distance = float(np.abs(counts[0] / n - counts[1] / m).sum() / 2)
+    return distance, float(chi2_contingency(pooled).pvalue) if pooled.shape[1] > 1 else 1.0
 
 
 def _together(train: View, test: View, column: int, rows: list[NDArray[np.intp]]) -> Floats:

@@ -9,21 +9,24 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from spinney._data.display import elide, one_line
+from spinney._data.select import pick_table
 from spinney._data.types import Floats
 from spinney._evaluate.report.overview import metric_words
 from spinney._evaluate.report.view import View, affordable, sample
 from spinney._evaluate.scoring import is_loss
 from spinney._evaluate.study.findings import Findings
+from spinney._model.predictions import member_predictions
 from spinney.inspect.explain.dependence import PartialDependence, partial_dependence
-from spinney.inspect.explain.importances import permutation_importance
 from spinney.inspect.explain.interactions import interaction_strength
+from spinney.inspect.explain.sampled_shap import sampled_shap
 from spinney.inspect.explain.shap import ShapValues
 
 _RANKED_COLUMNS = 20
-_PERMUTED_ROWS, _FEWEST_PERMUTED = 2000, 60
-_REPEATS = 10
+_PERMUTED_ROWS = (4000, 2000, 1000, 500, 200)
+_REPEATS = 5
+_BLOCKS = 20  # of test rows, for the jackknife
 _MOST_PERMUTED = 300  # columns
-_PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 50
+_PAIRS, _PAIR_COLUMNS, _PAIR_ROWS, _PAIR_SAMPLES = 8, 6, (80, 50, 30), 5
 
 
 def importances_section(study: Findings, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -39,38 +42,58 @@ def _permuted(study: Findings, test: View) -> dict[str, Any] | None:
     n_columns = len(test.names)
     if n_columns > _MOST_PERMUTED:
         return None
-    for most in (_PERMUTED_ROWS, 500, _FEWEST_PERMUTED):
-        rows = sample(test.n_rows, most)
-        name = affordable(study, len(rows) * n_columns * _REPEATS)
-        if name == study.best or (name is not None and most == _FEWEST_PERMUTED):
-            break
-    else:
+    names = {most: affordable(study, min(most, test.n_rows) * n_columns * _REPEATS) for most in _PERMUTED_ROWS}
+    most = next((most for most, name in names.items() if name == study.best), _PERMUTED_ROWS[-1])
+    name, rows = names[most], sample(test.n_rows, most)
+    if name is None:
         return None
-    y = study.y_test[rows]
-    if study.classes is not None and len(np.unique(y)) < len(study.classes):
-        return None  # scores need every class
-    measured = permutation_importance(
-        study.models[name],
-        test.take(rows),
-        y,
-        scoring=study.scorers.metrics[study.metric],
-        n_repeats=_REPEATS,
-        random_state=0,
-    )
-    reach = float(t.ppf(0.975, _REPEATS - 1)) * measured.standard_error
+    rise, error = _score_changes(study, name, test, rows)
+    if np.isnan(rise).any():
+        return None  # the metric is undefined on these rows
+    order, reach = np.argsort(-rise, kind="stable")[:_RANKED_COLUMNS], 1.96 * error
     words = metric_words(study.metric)
     change = "increase" if is_loss(study.metric) else "decrease"
     return {
         "title": f"Permutation importance, {name}",
         "note": (
             f"{change.capitalize()} of the {words} on {len(rows):,} test rows when a column is shuffled, with 95 % "
-            f"intervals over {_REPEATS} shuffles. Correlated columns share their importance."
+            f"intervals over rows and {_REPEATS} shuffles. Correlated columns share their importance."
+            + ("" if name == study.best else f" {study.best} would take too long here.")
         ),
         "unit": f"{change} of the {words}",
-        "columns": [
-            _importance(measured.names[j], measured.importance[j], reach[j]) for j in measured.order[:_RANKED_COLUMNS]
-        ],
+        "columns": [_importance(test.names[j], float(rise[j]), float(reach[j])) for j in order],
     }
+
+
+def _score_changes(study: Findings, name: str, test: View, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return the drop of the score when each column is shuffled, and its standard error.
+
+    The error is that of the shuffles and, by the jackknife over blocks of rows, that of the rows.
+    """
+    table, y, random = pick_table(test.take(rows)), study.y_test[rows], np.random.default_rng(0)
+    n_blocks = min(_BLOCKS, len(rows))
+    block = random.permutation(np.arange(len(rows)) % n_blocks)
+
+    def scores(X: Any) -> Floats:
+        """Return the score of all rows, and without each block."""
+        predictions = _predictions(study, study.models[name], X)
+        without = study.scorers.scores_without(study.metric, predictions, y, block, n_blocks)
+        return np.append(study.scorers.score(study.metric, predictions, y), without)
+
+    before, n_columns = scores(table.native), table.n_columns
+    drops = np.empty((n_columns, _REPEATS, 1 + n_blocks))
+    for j in range(n_columns):
+        for r in range(_REPEATS):
+            drops[j, r] = before - scores(table.with_columns({j: random.permutation(len(rows))}))
+    by_shuffle, without = drops[:, :, 0], drops[:, :, 1:].mean(axis=1)
+    of_shuffles = by_shuffle.var(axis=1, ddof=1) / _REPEATS
+    of_rows = (n_blocks - 1) * np.nanvar(without, axis=1)
+    return by_shuffle.mean(axis=1), np.sqrt(of_shuffles + of_rows)
+
+
+def _predictions(study: Findings, model: Any, X: Any) -> Floats:
+    """Return class probabilities, (n_rows, n_classes), or numbers, (n_rows, 1)."""
+    return member_predictions(model, X, "predict_proba", study.classes, by_code=False)
 
 
 def _importance(name: str, value: float, reach: float) -> dict[str, Any]:
@@ -94,20 +117,36 @@ def _mean_shap(shap: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _pairs(study: Findings, test: View, names: list[str]) -> dict[str, Any] | None:
-    """Return the strongest interactions of the best model made of trees: Friedman's H."""
+    """Return the strongest interactions, Friedman's H, with intervals over samples of the test rows."""
     n_pairs = len(names) * (len(names) + 1) // 2
-    name = affordable(study, n_pairs * _PAIR_ROWS**2, "shap_values")
-    if name is None or len(names) < 2 or test.n_rows < 20:
+    if len(names) < 2 or test.n_rows < 20:
         return None
-    found = interaction_strength(
-        study.models[name], test.table.native, columns=names, max_columns=_PAIR_COLUMNS, n_rows=_PAIR_ROWS
-    )
-    shown = [
-        {"name": f"{one_line(a)} × {one_line(b)}", "value": float(strength), "size": float(size)}
-        for (a, b), strength, size in zip(found.pairs, found.pairwise, found.size, strict=True)
-        if np.isfinite(strength) and strength > 0
+    usable = [(rows, affordable(study, n_pairs * rows**2 * _PAIR_SAMPLES)) for rows in _PAIR_ROWS]
+    n_rows, name = next(((rows, one) for rows, one in usable if one == study.best), usable[-1])
+    if name is None:
+        return None
+    found = [
+        interaction_strength(
+            study.models[name],
+            test.table.native,
+            columns=names,
+            max_columns=len(names),
+            n_rows=n_rows,
+            random_state=seed,
+        )
+        for seed in range(_PAIR_SAMPLES)
     ]
-    return {"model": name, "of": found.of, "n_rows": found.n_rows, "pairs": shown[:_PAIRS]} if shown else None
+    strengths = [dict(zip(one.pairs, one.pairwise, strict=True)) for one in found]
+    shown = []
+    for a, b in found[0].pairs:
+        values = np.array([np.nan_to_num(of_sample.get((a, b), of_sample.get((b, a), 0.0))) for of_sample in strengths])
+        reach = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+        low, high = max(0.0, values.mean() - reach), min(1.0, values.mean() + reach)
+        name_of_pair = f"{one_line(a)} × {one_line(b)}"
+        shown.append({"name": name_of_pair, "value": float(values.mean()), "low": low, "high": high})
+    shown = sorted((one for one in shown if one["value"] > 0), key=lambda one: -one["value"])
+    about = {"model": name, "of": found[0].of, "n_rows": found[0].n_rows, "n_samples": _PAIR_SAMPLES}
+    return about | {"pairs": shown[:_PAIRS]} if shown else None
 
 
 _CURVE_COLUMNS = 9
@@ -174,55 +213,102 @@ def _curves_of(curve: PartialDependence, drawn: NDArray[np.intp], values: Floats
 _MOST_NUMBERS = 40_000  # in the file, all classes together
 _MOST_STEPS = 100_000_000  # rows times leaves: some seconds
 _MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
+_BACKGROUND, _FEWEST_SAMPLED, _MOST_SAMPLED = 20, 8, 120
 
 
 def shap_section(study: Findings, test: View) -> dict[str, Any] | None:
-    """Return SHAP values of test rows for the best model that has them; None if none has."""
-    name = affordable(study, 0, "shap_values")
-    if name is None:
+    """Return SHAP values of test rows for the model that is kept; None if no model is fast enough."""
+    explained = _of_trees(study, test) or _sampled(study, test)
+    if explained is None:
         return None
-    model = study.models[name]
-    classes = _explained_classes(study)
-    n_columns = min(len(test.names), _MOST_COLUMNS)
-    n_leaves = getattr(getattr(model, "_fitted", None), "n_leaves", 1)
-    most = min(_MOST_NUMBERS // (n_columns * len(classes)), _MOST_STEPS // max(int(n_leaves), 1))
-    n_rows = int(np.clip(most, _FEWEST_ROWS, _MOST_ROWS))
-    rows = sample(test.n_rows, n_rows)
-    explained = model.shap_values(test.take(rows))
-    outputs = [explained.output(label) for label in classes] if explained.output_names is not None else [explained]
+    name, rows, values, note = explained
+    classes = [None] if values.output_names is None else _shown_classes(values.output_names)
+    outputs = [values] if values.output_names is None else [values.output(label) for label in classes]
     size = np.max([np.abs(output.values).mean(axis=0) for output in outputs], axis=0)
     order = np.argsort(-size, kind="stable")
+    n_columns = min(len(test.names), _MOST_COLUMNS)
     shown, rest = order[:n_columns], order[n_columns:]
     return {
         "model": name,
         "is_best": name == study.best,
-        "of": explained.of,
-        "columns": [explained.feature_names[j] for j in shown],
-        "categories": [_categories(explained, int(j)) for j in shown],
+        "note": note,
+        "of": values.of,
+        "columns": [values.feature_names[j] for j in shown],
+        "categories": [_categories(values, int(j)) for j in shown],
         "n_rest": len(rest),
-        "response": None if explained.response is None else explained.response_name,
-        "rows": rows,
-        "cells": [[_cell(explained, test, i, int(rows[i]), int(j)) for j in shown] for i in range(len(rows))],
-        "colour": [_colours(explained, int(j)) for j in shown],
-        "actual": [_text(value) for value in study.y_test[rows].tolist()],
+        "response": None if values.response is None else values.response_name,
+        "rows": test.row_names.texts(rows),
+        "rows_note": test.row_names.note,
+        "cells": [[_cell(values, test, i, int(rows[i]), int(j)) for j in shown] for i in range(len(rows))],
+        "colour": [_colours(values, int(j)) for j in shown],
+        "actual": [value_text(value) for value in study.y_test[rows].tolist()],
         "outputs": [
             {
-                "name": None if output is explained else one_line(label),
+                "name": None if output is values else one_line(label),
                 "base": output.base_values,
                 "response": output.response,
                 "values": output.values[:, shown],
                 "rest": output.values[:, rest].sum(axis=1),
             }
-            for output, label in zip(outputs, classes, strict=False)
+            for output, label in zip(outputs, classes, strict=True)
         ],
     }
+
+
+Explained = tuple[str, NDArray[np.intp], ShapValues, str]
+
+
+def _of_trees(study: Findings, test: View) -> Explained | None:
+    """Return SHAP values of the model that is kept; None if it has none."""
+    model = study.models.get(study.best)
+    if model is None or not hasattr(model, "shap_values"):
+        return None
+    n_classes = 1 if study.classes is None else min(len(study.classes), _MOST_CLASSES)
+    n_columns = min(len(test.names), _MOST_COLUMNS)
+    n_leaves = getattr(getattr(model, "_fitted", None), "n_leaves", 1)
+    most = min(_MOST_NUMBERS // (n_columns * n_classes), _MOST_STEPS // max(int(n_leaves), 1))
+    rows = sample(test.n_rows, int(np.clip(most, _FEWEST_ROWS, _MOST_ROWS)))
+    try:
+        values = model.shap_values(test.take(rows))
+    except (TypeError, ValueError):  # such as oblique splits, or a median of trees
+        return None
+    return study.best, rows, values, ""
+
+
+def _sampled(study: Findings, test: View) -> Explained | None:
+    """Return sampled Shapley values of the model that is kept, or of the best that is fast enough."""
+    n_background = min(_BACKGROUND, test.n_rows)
+    for_a_row = 2 * n_background * (len(test.names) + 1)
+    name = affordable(study, _FEWEST_SAMPLED * for_a_row)
+    if name is None:
+        return None
+    most = next(
+        n for n in range(_MOST_SAMPLED, 0, -1) if n <= _FEWEST_SAMPLED or name == affordable(study, n * for_a_row)
+    )
+    rows, background = sample(test.n_rows, most), sample(test.n_rows, n_background, seed=1)
+    base, values = sampled_shap(lambda X: _predictions(study, study.models[name], X), test.table, rows, background)
+    numbers = np.column_stack([column[rows] for column in test.numbers])
+    explained = ShapValues(values, base, test.reader.model.schema_, numbers, list(range(len(base))))
+    if study.classes is None:
+        explained = explained.output(0)
+    else:
+        explained = explained.of_outputs(slice(0, len(base)), study.classes.tolist(), "probability of the class")
+    return (
+        name,
+        rows,
+        explained,
+        f"Unknown columns take their values from {n_background} other test rows, in random orders.",
+    )
+
+
+def _shown_classes(labels: list[Any]) -> list[Any]:
+    return labels[1:] if len(labels) == 2 else labels[:_MOST_CLASSES]
 
 
 def _explained_classes(study: Findings) -> list[Any]:
     if study.classes is None:
         return [None]
-    classes: list[Any] = study.classes.tolist()
-    return classes[1:] if len(classes) == 2 else classes[:_MOST_CLASSES]
+    return _shown_classes(study.classes.tolist())
 
 
 def _categories(explained: ShapValues, column: int) -> list[str] | None:
@@ -255,5 +341,6 @@ def _cell(explained: ShapValues, test: View, i: int, row: int, column: int) -> s
     return str(explained.text_of(i, column))
 
 
-def _text(value: object) -> str:
+def value_text(value: object) -> str:
+    """Return a label or a number as text."""
     return one_line(value) if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else str(value)

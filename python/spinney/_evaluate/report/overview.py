@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import time as clock
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ from spinney._data.display import elide, fixed, one_line, percent, plural, short
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import seeded
+from spinney._estimator.metrics import Scorer
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.report.view import View, class_codes, histogram
 from spinney._evaluate.runner import Candidate, Runner
-from spinney._evaluate.scoring import Scorer, is_loss, shown_name, shown_value
+from spinney._evaluate.scoring import is_loss, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error
 from spinney._evaluate.study.columns import ColumnProfile
 from spinney._evaluate.study.findings import Entry, Findings
+from spinney._evaluate.study.plan import STACK
 
 _WORDS = {
     "roc_auc": "area under the ROC curve",
@@ -41,7 +44,7 @@ def leaderboard_section(study: Findings) -> dict[str, Any]:
             f"Scores on {plural(len(study.y_train), 'training row')} in {study.folds_words()}, the same "
             "for all models. Intervals account for the overlap of the training sets. Differences are "
             "paired by fold; p-values are corrected for all pairs of models (Holm). The test rows were not used to "
-            f"choose a model.{_why_chosen(study)}"
+            f"choose a model.{_why_kept(study)}"
         ),
         "reference": study.leaderboard[0].name,
         "metrics": [{"name": name, "words": metric_words(name), "is_loss": is_loss(name)} for name in study.metrics],
@@ -51,14 +54,13 @@ def leaderboard_section(study: Findings) -> dict[str, Any]:
 
 
 def _best_word(study: Findings) -> str:
-    """Return the word for the model of the study: a stack is chosen over a model that is better by chance."""
+    """Return the word for the model of the study: a simpler model may be kept than the best one."""
     ahead = next(entry for entry in study.leaderboard if entry.name == study.best or not entry.is_peer)
-    return "best" if ahead.name == study.best or ahead.is_baseline else "chosen"
+    return "best" if ahead.name == study.best or ahead.is_baseline else "kept"
 
 
-def _why_chosen(study: Findings) -> str:
-    chosen = [note for note in study.notes if note.startswith(f"{study.best} is chosen: ")]
-    return f" {one_line(chosen[0])}" if chosen else ""
+def _why_kept(study: Findings) -> str:
+    return f" {one_line(study.why)}" if _best_word(study) == "kept" else ""
 
 
 def _entry(entry: Entry, study: Findings) -> dict[str, Any]:
@@ -219,55 +221,70 @@ def _decimals(spread: float) -> int:
 
 _FRACTIONS = (0.1, 0.2, 0.4, 0.7, 1.0)
 _FOLDS = 3
-_SECONDS = 4.0  # time limit of the fits, by the times that the study measured
+_SECONDS = 3.0  # time limit of the fits of a model, by the times that the study measured
 _FEWEST_ROWS = 20
+_CURVES = 3
+_STACK_FITS = 6  # of each member of a stack: to the folds and to all rows
 
 
-def learning_section(study: Findings) -> dict[str, Any] | None:
-    """Return learning curves of the best fast models and the tree; None if there are too few rows."""
+def learning_section(study: Findings, limit: float = math.inf) -> dict[str, Any] | None:
+    """Return learning curves of the model that is kept, of the leading models and of the tree.
+
+    Slow models are fitted to fewer rows, and no fit begins after `limit` seconds. None if no model can be fitted to
+    three different numbers of rows.
+    """
     folds = sorted(study.folds, key=lambda fold: -len(fold[0]))[:_FOLDS]  # of rows in time, the first are small
     n_rows = min(len(train) for train, _ in folds)
-    sizes = sorted({max(_FEWEST_ROWS, int(fraction * n_rows)) for fraction in _FRACTIONS})
-    if len(sizes) < 3:
+    shown = [entry for entry in study.leaderboard if entry.name in study.models and not entry.is_baseline]
+    n_fits = {STACK: _STACK_FITS}
+    seconds = {one.name: n_fits.get(one.name, 1) * (one.fit_seconds + one.predict_seconds) for one in shown}
+    trees = [name for name in seconds if study.models[name] is study.tree]
+    first = [name for name in seconds if name == study.best]
+    sizes = {name: _sizes(n_rows, _SECONDS / max(len(folds) * one, 1e-9)) for name, one in seconds.items()}
+    names = [name for name in dict.fromkeys([*first, *seconds]) if len(sizes[name]) >= 3]
+    names = list(dict.fromkeys([*names[: _CURVES - len(trees)], *trees, *names]))[:_CURVES]
+    names = [name for name in names if len(sizes[name]) >= 3]
+    end = clock.monotonic() + limit
+    curves = {name: _curve(study, name, folds, sizes[name], end) for name in names}
+    curves = {name: curve for name, curve in curves.items() if np.isfinite(curve["mean"]).any()}
+    if not curves:
         return None
-    seconds = {entry.name: entry.fit_seconds + entry.predict_seconds for entry in study.leaderboard}
-    cost = len(folds) * sum(_FRACTIONS)
-    shown = [entry.name for entry in study.leaderboard if entry.name in study.models and not entry.is_baseline]
-    quick = [name for name in shown if seconds[name] * cost <= _SECONDS]
-    names = list(dict.fromkeys([*quick[:2], *(name for name in quick if study.models[name] is study.tree)]))[:3]
-    if not names:
-        return None
-    scorer = study.scorers.metrics[study.metric]
     return {
         "metric": metric_words(study.metric),
         "is_loss": is_loss(study.metric),
         "best": study.best,
-        "sizes": sizes,
-        "curves": [{"name": name, **_curve(study, name, folds, sizes, scorer)} for name in names],
+        "n_rows": n_rows,
+        "curves": [{"name": name, **curve} for name, curve in curves.items()],
     }
 
 
-def _curve(
-    study: Findings, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], scorer: Scorer
-) -> dict[str, Any]:
-    table, y = pick_table(study.X_train), study.y_train
+def _sizes(n_rows: int, n_fits: float) -> list[int]:
+    """Return numbers of rows, up to all; fewer if there is time for less than `n_fits` fits to all rows."""
+    scale = min(1.0, n_fits / sum(_FRACTIONS))
+    fewest = min(_FEWEST_ROWS, n_rows // 3)
+    return sorted({size for part in _FRACTIONS if (size := int(part * scale * n_rows)) >= max(fewest, 4)})
+
+
+def _curve(study: Findings, name: str, folds: list[tuple[Rows, Rows]], sizes: list[int], end: float) -> dict[str, Any]:
+    scorer, table, y = study.scorers.metrics[study.metric], pick_table(study.X_train), study.y_train
     runner, model = Runner(Problem(table, y)), seeded(study.models[name], np.random.RandomState(0))
     held_out, training = np.full((2, len(folds), len(sizes)), np.nan)
     for k, (train, test) in enumerate(folds):
         order = np.random.default_rng(k).permutation(train)
         for s, size in enumerate(sizes):
             rows = np.sort(order[:size])
-            if study.classes is not None and len(np.unique(y[rows])) < len(study.classes):
+            lacks_class = study.classes is not None and len(np.unique(y[rows])) < len(study.classes)
+            if lacks_class or clock.monotonic() > end:
                 continue
             try:
                 fitted = runner.fit(Candidate(name, model), rows)
             except ValueError:  # too few rows, or rows of a class; the study has fitted the model to all of them
-                if size == sizes[-1]:
+                if size == len(train):
                     raise
                 continue
             held_out[k, s] = shown_value(study.metric, _score(scorer, fitted, table.take(test), y[test]))
             training[k, s] = shown_value(study.metric, _score(scorer, fitted, table.take(rows), y[rows]))
-    return {"held_out": held_out.T, "training": _means(training), "mean": _means(held_out)}
+    return {"sizes": sizes, "held_out": held_out.T, "training": _means(training), "mean": _means(held_out)}
 
 
 def _score(scorer: Scorer, model: EstimatorLike, X: TableLike, y: Array) -> float:
@@ -284,18 +301,31 @@ def _means(values: Floats) -> Floats:
     return np.asarray(np.ma.masked_invalid(values).mean(axis=0).filled(np.nan))
 
 
-_FLAGS = {"models": "--model", "scoring": "--metric", "cv": "--folds", "random_state": "--seed"}  # if they differ
+_FLAGS = {  # options whose names differ from those in Python
+    "models": "--model",
+    "scoring": "--metric",
+    "cv": "--folds",
+    "random_state": "--seed",
+    "groups": "--group",
+}
 
 
-def reproduce_section(study: Findings, absent: list[str]) -> dict[str, Any]:
-    """Return notes, versions, time and command, and the titles of sections that would take too long."""
+def reproduce_section(study: Findings, slow: list[str], late: list[str]) -> dict[str, Any]:
+    """Return notes, versions, time and command, and the titles of sections that there was no time for."""
     options = "".join(f", {name}={value!r}" for name, value in study.options.items())
     table = repr(study.source) if study.source else "table"
     code = one_line(f"study = spinney.study({table}, {study.target!r}{options})")
-    titles = ", ".join(f"“{title}”" for title in absent)
-    late = [f"Left out of this report, because predictions would take too long: {titles}."] if absent else []
+    reasons = {
+        "because predictions would take too long": slow,
+        "as the time limit was reached (raise minutes, or write the report again in Python)": late,
+    }
+    absent = [
+        f"Left out of this report, {why}: {', '.join(f'“{title}”' for title in titles)}."
+        for why, titles in reasons.items()
+        if titles
+    ]
     return {
-        "notes": [one_line(note) for note in [*study.notes, *late]],
+        "notes": [one_line(note) for note in [*study.notes, *absent]],
         "calibration": one_line(study.calibration),
         "seconds": study.seconds,
         "versions": study.versions,

@@ -7,6 +7,8 @@ import hashlib
 import json
 import math
 import os
+import time as clock
+from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -15,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from spinney._data.display import one_line
-from spinney._evaluate.report import errors, explain, overview
+from spinney._evaluate.report import errors, explain, overview, relations
 from spinney._evaluate.report.tree import tree_section
 from spinney._evaluate.report.view import View
+from spinney._evaluate.report.what_if import what_if_section
 from spinney._evaluate.study.findings import Findings
 from spinney._names import __version__
 
@@ -25,7 +28,7 @@ _STYLES = ("report.css", "tree.css", "print.css")
 _LIBRARIES = ("d3.min.js", "plot.umd.min.js")
 _SCRIPTS = (
     *("base.js", "charts.js", "leaderboard.js", "tree.js", "explain.js", "classification.js"),
-    *("data_and_errors.js", "page.js"),
+    *("data_and_errors.js", "relations.js", "what_if.js", "page.js"),
 )
 
 
@@ -114,7 +117,7 @@ def short(value: float, digits: int = _DIGITS) -> float | int | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
 
 
-def write_report(study: Findings, path: str | os.PathLike[str]) -> Path:
+def write_report(study: Findings, path: str | os.PathLike[str], seconds: float = math.inf) -> Path:
     """Write the report of a study as one self-contained HTML file.
 
     Parameters
@@ -123,46 +126,94 @@ def write_report(study: Findings, path: str | os.PathLike[str]) -> Path:
         Result of `spinney.study`.
     path : str or path
         Output file.
+    seconds : float, default=inf
+        Time limit: sections that there is no time for are left out, and named.
 
     Returns
     -------
     Path
         The output file.
     """
-    title, sentences, data = gather(study)
+    title, sentences, data = gather(study, seconds)
     file = Path(path)
     file.write_text(page(data, title, sentences), encoding="utf-8", newline="\n")
     return file
 
 
-def gather(study: Findings) -> tuple[str, list[str], dict[str, Any]]:
-    """Return the title, the sentences of the summary, and the data of the page."""
-    train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
-    shap = explain.shap_section(study, test)
-    importances = explain.importances_section(study, test, shap)
+Content = dict[str, Any] | None
+
+
+class _Sections:
+    """Computes sections of the report until a time limit, and lists those without content."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end, self._longest = clock.monotonic() + seconds, 0.0
+        self.late, self.slow = list[str](), list[str]()  # no time left; predictions would take too long
+
+    @property
+    def left(self) -> float:
+        """Seconds left."""
+        return self._end - clock.monotonic()
+
+    def compute(self, section: str, content: Callable[[], Content], *, is_always_there: bool = False) -> Content:
+        """Return the content of a section; None if the time left is less than the longest section has taken."""
+        start = clock.monotonic()
+        if self.left < self._longest:
+            self.late.append(section)
+            return None
+        found = content()
+        self._longest = max(self._longest, clock.monotonic() - start)
+        if found is None and is_always_there:
+            self.slow.append(section)
+        return found
+
+
+def gather(study: Findings, seconds: float = math.inf) -> tuple[str, list[str], dict[str, Any]]:
+    """Return the title, the sentences of the summary, and the data of the page.
+
+    The first sections are quick, and always there; the others are computed in the order of their use to most readers.
+    """
+    parts = _Sections(seconds)
+    train = View(study.tree, study.X_train, study.train_rows)
+    test = View(study.tree, study.X_test, study.test_rows)
+    tree, data_profile = tree_section(study, train, test), overview.data_section(study, train)
+    what_if, pair = what_if_section(study, test), relations.comparison_section(study, test)
+    classification, residuals = errors.classification_section(study, test), errors.residuals_section(study, test)
+    shap = parts.compute("shap", lambda: explain.shap_section(study, test))
+    importances = parts.compute(
+        "importances", lambda: explain.importances_section(study, test, shap), is_always_there=True
+    )
     columns = [] if importances is None else [column["name"] for column in importances["columns"]]
-    dependence = explain.dependence_section(study, test, columns)
+    dependence = parts.compute(
+        "dependence", lambda: explain.dependence_section(study, test, columns), is_always_there=True
+    )
+    associations = parts.compute("associations", lambda: relations.associations_section(study, train))
+    reliability = parts.compute("reliability", lambda: errors.reliability_section(study, train, test))
+    learning = parts.compute("learning", lambda: overview.learning_section(study, parts.left))
     sentences, tiles = overview.summary(study, columns)
     sections = [
         _section("leaderboard", "Leaderboard", overview.leaderboard_section(study)),
-        _section("tree", "Decision tree", tree_section(study, train, test)),
+        _section("tree", "Decision tree", tree),
         _section("importances", "Feature importance", importances),
         _section("dependence", "Partial dependence", dependence),
         _section("shap", "SHAP values", shap),
-        _section("classification", "Classification", errors.classification_section(study, test)),
-        _section("residuals", "Residuals", errors.residuals_section(study, test)),
-        _section("learning", "Learning curves", overview.learning_section(study)),
-        _section("reliability", "Outliers and drift", errors.reliability_section(study, train, test)),
-        _section("data", "Data", overview.data_section(study, train)),
+        _section("what_if", "What if", what_if),
+        _section("classification", "Classification", classification),
+        _section("residuals", "Residuals", residuals),
+        _section("comparison", "Two models row by row", pair),
+        _section("learning", "Learning curves", learning),
+        _section("reliability", "Outliers and drift", reliability),
+        _section("data", "Data", data_profile),
+        _section("associations", "Associations of columns", associations),
     ]
-    absent = [one["title"] for one in sections if one["id"] in ("importances", "dependence") and one["content"] is None]
-    sections.append(_section("reproduce", "Reproducibility", overview.reproduce_section(study, absent)))
+    slow, late = ([one["title"] for one in sections if one["id"] in absent] for absent in (parts.slow, parts.late))
+    sections.append(_section("reproduce", "Reproducibility", overview.reproduce_section(study, slow, late)))
     name = one_line(study.target)
     data: dict[str, Any] = {"target": name, "task": study.task, "eyebrow": overview.eyebrow(study)}
     data |= {"made_by": f"spinney {__version__}", "tiles": tiles, "sections": sections}
     return f"Predicting {name}", sentences, data
 
 
-def _section(section: str, title: str, content: dict[str, Any] | None) -> dict[str, Any]:
+def _section(section: str, title: str, content: Content) -> dict[str, Any]:
     """Return a section of the page; a section without content is not shown."""
     return {"id": section, "title": title, "content": content}

@@ -16,6 +16,7 @@ from spinney._data.feature import codes_by_name
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._evaluate.study.findings import Findings
+from spinney._evaluate.study.rows import RowNames
 from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.text.reader import TreeReader
 
@@ -34,11 +35,14 @@ class View:
         A fitted decision tree.
     X : table
         Rows.
+    row_names : RowNames, optional
+        Their names. None: those of the table.
     """
 
-    def __init__(self, tree: BaseTree, X: TableLike) -> None:
+    def __init__(self, tree: BaseTree, X: TableLike, row_names: RowNames | None = None) -> None:
         self.reader = TreeReader(tree)
         self.table = pick_table(X)
+        self.row_names = row_names or RowNames.of_table(self.table)
 
     @property
     def n_rows(self) -> int:
@@ -102,9 +106,11 @@ class View:
         return [[self.text(int(row), j) for j in columns] for row in rows]
 
     def listed(self, rows: Rows, **values: Iterable[Any]) -> dict[str, Any]:
-        """Return a list of rows: row numbers, named values of each row, and the cells of the first columns."""
+        """Return a list of rows: their names, named values of each row, and the cells of the first columns."""
         columns = range(min(len(self.names), _LISTED_COLUMNS))
-        entries = zip(rows.tolist(), zip(*values.values(), strict=True), self.cells(rows, columns), strict=True)
+        entries = zip(
+            self.row_names.texts(rows), zip(*values.values(), strict=True), self.cells(rows, columns), strict=True
+        )
         return {
             "columns": self.names[:_LISTED_COLUMNS],
             "rows": [
@@ -146,7 +152,7 @@ SECONDS = 3.0  # time limit for the predictions of one section
 
 
 def affordable(study: Findings, n_rows: int, method: str = "predict") -> str | None:
-    """Return the name of the best model that predicts a number of rows within the time limit; None if none does.
+    """Return the model that is kept, if it predicts a number of rows within the time limit, or else the best that does.
 
     Parameters
     ----------
@@ -155,9 +161,13 @@ def affordable(study: Findings, n_rows: int, method: str = "predict") -> str | N
         Total number of rows to predict.
     method : str, default="predict"
         Method that the model must have.
+
+    Returns
+    -------
+    str or None
     """
     held_out = float(np.mean([len(held) for _, held in study.folds]))
-    for entry in study.leaderboard:
+    for entry in sorted(study.leaderboard, key=lambda entry: entry.name != study.best):
         is_quick = entry.predict_seconds / max(held_out, 1.0) * n_rows <= SECONDS
         if is_quick and not entry.is_baseline and hasattr(study.models.get(entry.name), method):
             return entry.name

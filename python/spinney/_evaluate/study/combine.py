@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.reproducible import log
 from spinney._data.types import Floats
 from spinney._ensemble.stack_members import GreedySelection
 from spinney._estimator.held_out import Fold
+from spinney._evaluate.row_scores import log_losses
 from spinney._evaluate.statistics import corrected_error
 from spinney._model.predictions import (
     Calibration,
@@ -26,7 +26,6 @@ from spinney._model.predictions import (
 
 Calibrator = Callable[[Floats, NDArray[np.generic]], float | Curve]
 TEMPERATURES = [round(float(1.05**k), 4) for k in range(-36, 49)]  # 0.17 to 10.4
-_LEAST_PROBA = 2.0**-52
 _FEWEST_FOR_A_CURVE = 500  # of the rarer class
 MOST_STACK_ROWS = 10_000  # that the weights of a stack are fitted to
 
@@ -98,12 +97,6 @@ def stacked(predictions: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
 def tempered_each(predictions: list[Floats], temperatures: list[float | None]) -> list[Floats]:
     """Return the predictions of each member, divided by its temperature on the log scale; None: unchanged."""
     return [tempered(one, temperature) for one, temperature in zip(predictions, temperatures, strict=True)]
-
-
-def log_losses(proba: Floats, codes: NDArray[np.generic]) -> Floats:
-    """Return the log loss of each row."""
-    own = proba[np.arange(len(codes)), codes.astype(np.intp)]
-    return -log(np.maximum(own, _LEAST_PROBA))
 
 
 def best_temperature(proba: Floats, codes: NDArray[np.generic]) -> float:

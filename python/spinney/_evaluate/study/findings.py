@@ -16,7 +16,11 @@ from spinney._evaluate.scoring import Scorers, TestScore, is_loss, shown_name, s
 from spinney._evaluate.statistics import Difference, finite_or_none, p_text, with_error
 from spinney._evaluate.study.columns import ColumnProfile
 from spinney._evaluate.study.prepare import feature_columns
+from spinney._evaluate.study.rows import RowNames
 from spinney._model.file.container import Target
+
+_WIDTH = 80  # of the printed leaderboard
+_DIFFERENCE_CELL, _P_CELL, _TEST_CELL = 2, 3, 4  # places of columns: the first two may be left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +76,18 @@ class Findings:
     y_train: Array
     X_test: Any
     y_test: Array
+    train_rows: RowNames
+    test_rows: RowNames
     folds: list[tuple[Rows, Rows]]
     leaderboard: list[Entry]
     models: dict[str, Any]
     out_of_fold: dict[str, Floats]
     test_predictions: dict[str, Floats]
     best: str
+    why: str
     model: Any
+    single: str
+    single_model: Any
     calibration: str
     tree: Any
     n_rows: int
@@ -88,6 +97,7 @@ class Findings:
     options: dict[str, Any] = field(default_factory=dict)
     source: str = ""
     command: str = ""
+    is_interrupted: bool = False
 
     @property
     def metrics(self) -> list[str]:
@@ -141,6 +151,8 @@ class Findings:
             "test_rows": len(self.y_test),
             "folds": len(self.folds),
             "best": self.best,
+            "why": self.why,
+            "single": self.single,
             "calibration": self.calibration,
             "leaderboard": [_entry_to_dict(entry) for entry in self.leaderboard],
             "columns": [vars(column) for column in self.columns],
@@ -178,18 +190,26 @@ class Findings:
         return n_folds if self.n_repeats == 1 else f"{n_folds}, {self.n_repeats} repeats"
 
     def board(self) -> list[str]:
-        """Return the leaderboard as lines of text.
+        """Return the leaderboard as lines of text, with as many columns as fit into 80 characters.
 
         Returns
         -------
         list of str
             A header, and a line for each model.
         """
-        return align(self._cells())
+        cells = self._cells()
+        optional = [*range(len(cells[0]) - 2, _TEST_CELL, -1), len(cells[0]) - 1, _P_CELL]  # the last ones first
+        while optional and max(map(len, align(cells))) > _WIDTH:
+            dropped = optional.pop(0)
+            cells = [[cell for k, cell in enumerate(row) if k != dropped] for row in cells]
+            optional = [k - (k > dropped) for k in optional]
+        without_difference = [row[:_DIFFERENCE_CELL] + row[_DIFFERENCE_CELL + 1 :] for row in cells]
+        widest_first = (align(cells), align(cells, gap=" "), align(without_difference, gap=" "))
+        return next((lines for lines in widest_first if max(map(len, lines)) <= _WIDTH), widest_first[-1])
 
     def _cells(self) -> list[list[str]]:
         name, others = shown_name(self.metric), [shown_name(one) for one in self.metrics[1:]]
-        difference = f"difference from {elide(self.leaderboard[0].name, 20)}"
+        difference = "difference"
         head = ["", name, difference, "p (Holm)", f"test {name}", *others, "fit s"]
         return [head, *(self._line(entry) for entry in self.leaderboard)]
 
@@ -253,7 +273,7 @@ class Findings:
         return feature_columns(table, [column.name for column in self.columns if column.is_used])
 
     def save(self, file: Target) -> None:
-        """Save the best model, for `spinney.load` and ``spinney predict``.
+        """Save the model that is kept, for `spinney.load` and ``spinney predict``.
 
         Parameters
         ----------

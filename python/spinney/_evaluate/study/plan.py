@@ -19,16 +19,18 @@ from spinney._data.schema import input_values
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._engine import available_threads
 from spinney._ensemble.members import estimator_of_word
+from spinney._evaluate.folds import TEST_FRACTION
 from spinney._evaluate.runner import Candidate
-from spinney._evaluate.study.schedule import REFIT, REFIT_ALL
+from spinney._evaluate.study.schedule import MOST_RESERVED, REFIT, REFIT_ALL
 
 TREE, STACK = "tree", "stack"
 LOG_BOOSTING = "log-boosting"  # boosting with a log link, for a nonnegative target
 SYMMETRIC = "symmetric-boosting"  # with the same split in a whole level of a tree
 QUICK = "quick-boosting"  # one booster of 100 rounds
+LEAD = "boosting"  # with default settings
 GAINS = {  # of the default models, roughly, in the loss of the stack; tuned on no table
     QUICK: 10.0,
-    "boosting": 10.0,
+    LEAD: 10.0,
     LOG_BOOSTING: 3.0,
     "forest": 3.0,
     SYMMETRIC: 3.0,
@@ -47,8 +49,13 @@ _FEWEST_ROWS, _FEWEST_COLUMNS = 1000, 50  # of a table that is too wide
 _FEWEST_STUDIED = 10_000  # training rows of a sampled table
 _STUDIED_FRACTION = 2 / 3  # of the rows of a table that is too wide; the others serve to choose columns
 _ENOUGH_EFFORT = 0.5  # of boosting: more is worth less than another model in the stack
-_LEAD_FRACTION = 0.6  # of the time left, for the booster with default settings
-_LAST_FRACTION = 0.35  # of the time left, for its final fit to all rows of a sampled table
+_SINGLE = 0.22  # time of a single booster, relative to the mean of several
+_LEAD_FRACTION = 0.45  # of the time left, for the booster with default settings
+
+
+def simplicity(name: str) -> int:
+    """Return the rank of a model by simplicity: a readable model, another single model, a stack."""
+    return 0 if name in (TREE, "linear") else 2 if name == STACK else 1
 
 
 def family_of(word: str) -> str:
@@ -99,33 +106,60 @@ class Size:
 
 @dataclass(frozen=True)
 class Effort:
-    """Effort of boosting, and trees of a forest."""
+    """Effort of boosting, and trees of a forest.
+
+    Attributes
+    ----------
+    boosting : float
+        The parameter `effort`; 0.5 is its default.
+    n_trees : int
+    is_single : bool
+        Whether a single booster is fitted, instead of the mean of several. On large tables it comes near that mean.
+    """
 
     boosting: float
     n_trees: int
+    is_single: bool = False
 
     @property
     def second_boosting(self) -> float:
         """Effort of a second kind of boosting: diversity is worth more than effort."""
         return min(self.boosting, _ENOUGH_EFFORT)
 
+    @property
+    def relative(self) -> float:
+        """Time of boosting, relative to the default settings."""
+        if self.is_single:
+            return _SINGLE * (1 + 2 * self.boosting) / 2
+        return 3 ** (2 * self.boosting - 1)
+
+    def settings(self, word: str) -> dict[str, Any]:
+        """Return the parameters of boosting of a kind."""
+        effort = self.second_boosting if word == SYMMETRIC else self.boosting
+        return {"effort": effort} | ({"early_stopping": True} if self.is_single else {})
+
 
 EFFORTS = (Effort(1.0, 300), Effort(1.0, 100), Effort(0.5, 300), Effort(0.5, 100))
+LIGHTER = (
+    *(Effort(0.5, 100), Effort(0.25, 100), Effort(0.0, 100)),
+    *(Effort(0.5, 100, is_single=True), Effort(0.0, 100, is_single=True)),
+)
 
 
 def work_of(word: str, size: Size, effort: Effort) -> float:
     """Return the estimated work of one fit, and of predictions for a quarter as many rows."""
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
     per_cell = 5e-6 if k == 0 else 3e-6 if k == 2 else 1.7e-6 * k
-    boosting = per_cell * (n + 1000) * (size.n_columns + 12) * 3 ** (2 * effort.boosting - 1)
-    symmetric = 1.5 * boosting * 3 ** (2 * (effort.second_boosting - effort.boosting))
+    plain = per_cell * (n + 1000) * (size.n_columns + 12)
+    boosting = plain * effort.relative
+    symmetric = 1.5 * plain * min(1.0, effort.relative)
     forest = effort.n_trees * (
         cells if k == 0 else cells / size.n_columns**0.5
     )  # features considered per split: all, or the square root
     return {
         "tree": cells * (1e-6 if k == 0 else 8e-7 * (1 + k / 4)),
         "boosting": boosting,
-        QUICK: 0.1 * per_cell * (n + 1000) * (size.n_columns + 12),
+        QUICK: 0.1 * plain,
         LOG_BOOSTING: boosting,
         SYMMETRIC: symmetric,
         "forest": 5e-8 * forest,
@@ -148,10 +182,10 @@ def estimator_for(word: str, task: str, effort: Effort, seed: int, metric: str =
     model = estimator_of_word(plain, "Regressor" if task == "regression" else "Classifier")
     settings: dict[str, dict[str, object]] = {
         "tree": {"prune": "cv"} | ({} if by_error else {"scoring": "neg_log_loss", "shrinkage": 1.0}),
-        "boosting": {"effort": effort.boosting},
+        LEAD: effort.settings(word),
         QUICK: {"n_estimators": 100},
-        LOG_BOOSTING: {"effort": effort.boosting, "loss": "poisson"},
-        SYMMETRIC: {"effort": effort.second_boosting, "growth": "symmetric"},
+        LOG_BOOSTING: {"loss": "poisson"} | effort.settings(word),
+        SYMMETRIC: {"growth": "symmetric"} | effort.settings(word),
         "forest": {"n_estimators": effort.n_trees},
         "extra-trees": {"n_estimators": effort.n_trees},
         "knn": {"n_neighbors": "cv"},
@@ -183,7 +217,7 @@ class Plan:
     @property
     def lead(self) -> str:
         """The model whose time decides how many rows are studied."""
-        return "boosting" if "boosting" in self.words else self.words[0]
+        return LEAD if LEAD in self.words else self.words[0]
 
 
 def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, repeats: int | None) -> Plan:
@@ -233,14 +267,26 @@ def rows_to_study(size: Size, plan: Plan, n_folds: int, pace: float, left: float
         Seconds left.
     """
 
-    def seconds(rows: float) -> float:
-        return pace * work_of(plan.lead, size.of(round(rows)), plan.effort)
+    def fits(rows: int) -> float:
+        return pace * work_of(plan.lead, size.of(round((1 - 1 / n_folds) * rows)), plan.effort)
 
-    n_rows, most = size.n_rows, _LEAD_FRACTION * left
-    while (n_folds + REFIT + REFIT_ALL) * seconds((1 - 1 / n_folds) * n_rows) > most and n_rows >= 2 * _FEWEST_STUDIED:
+    n_rows = size.n_rows
+    if n_rows < 2 * _FEWEST_STUDIED or (n_folds + REFIT + REFIT_ALL) * fits(n_rows) <= _LEAD_FRACTION * left:
+        return n_rows
+    final = REFIT_ALL * fits(n_rows) / min(1.0, plan.effort.relative)
+    most = _LEAD_FRACTION * (left - min(final, MOST_RESERVED * left))
+    while n_rows >= 2 * _FEWEST_STUDIED and (n_rows == size.n_rows or (n_folds + REFIT) * fits(n_rows) > most):
         n_rows //= 2
-        most = _LEAD_FRACTION * (left - min(_LAST_FRACTION * left, seconds(1.25 * size.n_rows)))
     return n_rows
+
+
+def lightened(plan: Plan, size: Size, pace: float, left: float) -> Plan:
+    """Return the plan with settings of boosting that are light enough for a fit to all rows in the time left."""
+    efforts = [plan.effort, *(one for one in LIGHTER if one.relative < plan.effort.relative)]
+    for effort in efforts:
+        if pace * work_of(plan.lead, size.of(round(size.n_rows / (1 - TEST_FRACTION))), effort) <= MOST_RESERVED * left:
+            break
+    return replace(plan, effort=effort)
 
 
 # by name on the leaderboard: module, and class name without "Classifier" or "Regressor"

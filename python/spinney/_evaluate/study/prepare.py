@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,11 @@ from spinney._evaluate.folds import split_test
 from spinney._evaluate.problem import Array, Models, Problem, Rows, Target, column_table, decide_task, read_task
 from spinney._evaluate.scoring import Scoring
 from spinney._evaluate.study.columns import ColumnProfile, Columns, find_leaks, profile_columns, row_groups
+from spinney._evaluate.study.rows import RowNames
 
+Preference = Literal["simplest", "best"]  # of the model that is kept
+SIMPLEST: Preference = "simplest"
+BEST: Preference = "best"
 FEWEST_ROWS = 20
 _FEWEST_GROUPS = 4
 _MOST_CLASSES = 1000
@@ -30,8 +34,9 @@ _MOST_CLASSES = 1000
 class StudyOptions:
     """The options of `study`, without table and target."""
 
-    group: str | None = None
+    groups: str | None = None
     time: str | None = None
+    id: str | None = None
     scoring: Scoring = None
     positive: object = None
     task: str = "auto"
@@ -42,6 +47,7 @@ class StudyOptions:
     repeats: int | None = None
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    prefer: Preference = SIMPLEST
     random_state: int | np.random.RandomState | None = 0
 
 
@@ -57,16 +63,18 @@ class Prepared(Problem):
     notes : list of str
     is_test : ndarray of bool of shape (n_rows,)
         Rows of the test set, which no decision on columns or models has seen.
+    row_names : RowNames
     """
 
     target: str = ""
     columns: list[ColumnProfile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_test: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    row_names: RowNames = field(default_factory=lambda: RowNames(np.empty(0), ""))
 
     def take(self, rows: Rows) -> Prepared:
         """Return some of the rows."""
-        return replace(super().take(rows), is_test=self.is_test[rows])
+        return replace(super().take(rows), is_test=self.is_test[rows], row_names=self.row_names.take(rows))
 
     def with_columns(self, chosen: Rows, why: str) -> Prepared:
         """Return the table with some of its features; the others get a note."""
@@ -76,7 +84,13 @@ class Prepared(Problem):
         return replace(self, table=pick_table(self.table.take(columns=chosen)), columns=columns)
 
 
-def prepare(table: TableLike, target: str | ColumnLike, options: StudyOptions, seed: int) -> Prepared:
+def prepare(
+    table: TableLike,
+    target: str | ColumnLike,
+    options: StudyOptions,
+    seed: int,
+    row_names: RowNames | None = None,
+) -> Prepared:
     """Separate the target from a table and choose the features.
 
     Parameters
@@ -87,6 +101,8 @@ def prepare(table: TableLike, target: str | ColumnLike, options: StudyOptions, s
     options : StudyOptions
     seed : int
         Seed of the test set and of the search for target leaks.
+    row_names : RowNames, optional
+        None: by `options.id`, the index, or the position.
 
     Returns
     -------
@@ -107,15 +123,23 @@ def prepare(table: TableLike, target: str | ColumnLike, options: StudyOptions, s
     decided = decide_task(column, task, name)
     y, codes, classes, notes = _read_classes(decided)
     rows = np.flatnonzero(decided.is_known)
-    no_features = {one for one in (name, options.group) if one is not None}
+    no_features = {one for one in (name, options.groups, options.id) if one is not None}
+    if options.id is not None:
+        row_names = RowNames.of_column(_values_of(whole, options.id, np.arange(whole.n_rows), row_names), options.id)
+    row_names = (row_names or RowNames.of_table(whole)).take(rows)
     if options.time is not None and not _is_date(_column(whole, options.time)):
         no_features.add(options.time)
     features = np.array([j for j, one in enumerate(whole.names or []) if one not in no_features], dtype=np.intp)
+    if not len(features):
+        raise ValueError(
+            f"No feature is left: the table has the columns {', '.join(map(repr, whole.names or []))}, which are the "
+            "target, the groups or the times. Add columns to the table, or leave groups and time out."
+        )
     X, note_on_dates = _with_parts(whole.take(None if decided.is_known.all() else rows, features))
     columns = Columns.read(X)
     profiles = _profiles(columns, options)
-    groups, time, note_on_rows = _dependent_rows(whole, rows, columns, profiles, options)
-    are_copies = groups is not None and options.group is None
+    groups, time, note_on_rows = _dependent_rows(whole, rows, columns, profiles, options, row_names)
+    are_copies = groups is not None and options.groups is None
     problem = Problem(pick_table(X), y, codes, classes, None, groups, time, are_copies)
     is_test = np.zeros(len(y), dtype=np.bool_)
     is_test[split_test(problem, np.random.RandomState(seed)).held_out] = True
@@ -131,7 +155,7 @@ def prepare(table: TableLike, target: str | ColumnLike, options: StudyOptions, s
         )
     table = pick_table(problem.table.take(columns=used))
     notes += note_on_rows
-    return Prepared(table, y, codes, classes, None, groups, time, are_copies, name, profiles, notes, is_test)
+    return Prepared(table, y, codes, classes, None, groups, time, are_copies, name, profiles, notes, is_test, row_names)
 
 
 # ---- the target ------------------------------------------------------------------------------------------------------
@@ -166,6 +190,9 @@ def _check_target(target: str, table: PickTable) -> None:
 
 def _read_values(target: ColumnLike, table: PickTable) -> tuple[str, RawTable]:
     """Return the name and the column of a target that is passed as values."""
+    shape = np.asarray(target).shape
+    if len(shape) > 1 and shape[1] > 1:
+        raise ValueError(f"target has {shape[1]} columns, and a study predicts one. Pass one column at a time.")
     name = str(getattr(target, "name", None) or "target")
     while name in (table.names or ()):
         name += "'"
@@ -188,7 +215,7 @@ def _column_array(table: PickTable, j: int) -> Array:
 
 def _check_names(whole: PickTable, target: str, options: StudyOptions) -> None:
     names = whole.names or []
-    roles = {"group": options.group, "time": options.time}
+    roles = {"groups": options.groups, "time": options.time, "id": options.id}
     named = [(option, one) for option, one in roles.items() if one is not None]
     named += [("keep", one) for one in options.keep] + [("drop", one) for one in options.drop]
     for option, one in named:
@@ -198,8 +225,8 @@ def _check_names(whole: PickTable, target: str, options: StudyOptions) -> None:
             raise ValueError(f"{option}: the table has no column {one!r}. {nearest_name(one, names)}")
     if both := [one for one in options.keep if one in options.drop]:
         raise ValueError(f"{both[0]!r} is in both keep and drop. Pass it in one of them.")
-    if options.group is not None and options.time is not None:
-        raise ValueError("group and time cannot be combined. Pass one of them.")
+    if options.groups is not None and options.time is not None:
+        raise ValueError("groups and time cannot be combined. Pass one of them.")
 
 
 def _read_classes(target: Target) -> tuple[Array, Rows | None, Array | None, list[str]]:
@@ -243,14 +270,15 @@ def _is_date(column: Column) -> bool:
     return isinstance(column, NumberColumn) and bool(column.clock)
 
 
-def _values_of(whole: PickTable, name: str, rows: Rows) -> Array:
-    """Return the values of a group or time column; raise an error for missing values."""
+def _values_of(whole: PickTable, name: str, rows: Rows, row_names: RowNames | None) -> Array:
+    """Return the values of a group, time or id column in some rows; raise an error for missing values."""
     column = _column(whole, name)
     absent = missing_rows(column)[rows]
     if absent.any():
+        first = (row_names or RowNames.of_table(whole).take(rows)).texts(np.array([absent.argmax()]))[0]
         raise ValueError(
-            f"The column {name!r} has missing values in {plural(int(absent.sum()), 'row')}, first in row "
-            f"{int(rows[absent.argmax()]) + 1}. Fill them or drop these rows."
+            f"The column {name!r} has missing values in {plural(int(absent.sum()), 'row')}, first in row {first}. Fill "
+            "them or drop these rows."
         )
     if isinstance(column, CodedColumn):
         return np.array(list(column.values), dtype=object)[column.codes[rows]]
@@ -263,7 +291,7 @@ def _groups(labels: Array, name: str) -> Rows:
     if len(names) < _FEWEST_GROUPS:
         raise ValueError(
             f"The column {name!r} has {len(names)} groups, but at least {_FEWEST_GROUPS} are needed. "
-            "Leave group (--group) out, or name another column."
+            "Leave groups out, or name another column."
         )
     return groups.astype(np.intp)
 
@@ -344,13 +372,18 @@ def _without_leaks(
 
 
 def _dependent_rows(
-    whole: PickTable, rows: Rows, columns: Columns, profiles: list[ColumnProfile], options: StudyOptions
+    whole: PickTable,
+    rows: Rows,
+    columns: Columns,
+    profiles: list[ColumnProfile],
+    options: StudyOptions,
+    row_names: RowNames,
 ) -> tuple[Rows | None, Array | None, list[str]]:
     """Return the groups of the rows (without a group column, of duplicates), their times, and notes."""
-    if options.group is not None:
-        return _groups(_values_of(whole, options.group, rows), options.group), None, []
+    if options.groups is not None:
+        return _groups(_values_of(whole, options.groups, rows, row_names), options.groups), None, []
     if options.time is not None:
-        time, notes = _order(_values_of(whole, options.time, rows), options.time)
+        time, notes = _order(_values_of(whole, options.time, rows, row_names), options.time)
         return None, time, notes
     used = [values for values, one in zip(columns.values, profiles, strict=True) if one.is_used]
     groups, notes = _duplicates(used) if used else (None, [])

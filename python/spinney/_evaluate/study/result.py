@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,9 @@ class Study(Findings):
         Training and test set, with the columns that are used.
     y_train, y_test : ndarray
         Their targets.
+    train_rows, test_rows : RowNames
+        Their rows in the whole table: `values` are their numbers in the file, labels of the index, values of the column
+        `id`, or positions; `note` describes them.
     folds : list of (ndarray, ndarray)
         Training and held-out rows of `X_train`, of all repeats.
     leaderboard : list of Entry
@@ -43,9 +47,13 @@ class Study(Findings):
     test_predictions : dict of str to ndarray
         Predictions of `X_test` by each model.
     best : str
-        The best model of spinney by cross-validation.
+        The model that is kept: the simplest within one standard error of the best score, unless ``prefer="best"``.
+    why : str
+        Why it is kept.
     model : estimator
-        The best model, fitted to all rows and calibrated.
+        The model that is kept, fitted to all rows and calibrated.
+    single, single_model : str, estimator
+        Of a stack, its best member, fitted to all rows and calibrated; otherwise `best` and `model`.
     calibration : str
         How its probabilities were calibrated.
     tree : DecisionTreeClassifier or DecisionTreeRegressor
@@ -64,6 +72,8 @@ class Study(Findings):
         The file, or "" for a table in memory.
     command : str
         The command line, or "" where there was none.
+    is_interrupted : bool
+        Whether Ctrl-C has ended it.
 
     Examples
     --------
@@ -76,17 +86,19 @@ class Study(Findings):
     []
     """
 
-    def report(self, path: str | Path | None = None) -> Path:
+    def report(self, path: str | Path | None = None, *, seconds: float | None = None) -> Path:
         """Write the report as one self-contained HTML file.
 
         Parameters
         ----------
         path : str or path, optional
             Output file. None: ``study.html`` in the current folder.
+        seconds : float, optional
+            Time limit: sections that there is no time for are left out, and named at the end. None: all sections.
 
         Returns
         -------
         Path
             The output file.
         """
-        return write_report(self, "study.html" if path is None else path)
+        return write_report(self, "study.html" if path is None else path, math.inf if seconds is None else seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time as clock
 from dataclasses import replace
 from functools import partial
 
@@ -14,16 +15,19 @@ from spinney._estimator.parallel import is_distributed, run_distributed
 from spinney._evaluate import runner
 from spinney._evaluate.folds import LARGEST_SEED, TEST_FRACTION, draw_folds, n_folds_of
 from spinney._evaluate.problem import BASELINE, baseline_of, read_models
+from spinney._evaluate.progress import EvaluationProgress
 from spinney._evaluate.scoring import DEFAULT_METRICS, Scorers, describe_error
 from spinney._evaluate.study.columns import Columns, screened
 from spinney._evaluate.study.combine import MOST_STACK_ROWS, HeldOut, stacked
 from spinney._evaluate.study.plan import (
     GAINS,
+    LEAD,
     STACK,
     Plan,
     Size,
     estimator_for,
     family_of,
+    lightened,
     make_plan,
     peer_candidates,
     rows_to_study,
@@ -34,8 +38,11 @@ from spinney._evaluate.study.schedule import Action, Job, Schedule
 
 _FEWEST_FOLDS = 2  # run even without time left
 _ROWS_TO_TIME = 5000  # of the first fit to a table with twice as many rows, or more
+_MANY_TO_TIME = 20_000  # if the table has several times as many: boosting has other settings then
+_TIMING = 0.05  # of the time limit, for that fit
 _CLOSING = 4e-6  # seconds per row, class, model and fold of the stack, scores and intervals
 _MOST_CLOSING = 0.2  # of the time limit
+_SCORED = 2.0  # times that all scores of a model take, relative to an interval on a fold
 _SPARE = 0.02  # of the time limit
 
 
@@ -47,10 +54,8 @@ class Session:
     data : Prepared
     options : StudyOptions
     random : RandomState
-    start : float
-        Start of the study on the monotonic clock.
-    progress : bool, callable or None
-        Called, or printed, after each fit.
+    progress : EvaluationProgress
+        Its budget is that of the study.
     """
 
     def __init__(
@@ -58,12 +63,11 @@ class Session:
         data: Prepared,
         options: StudyOptions,
         random: np.random.RandomState,
-        start: float,
-        progress: bool | runner.ProgressCall | None,
+        progress: EvaluationProgress,
     ) -> None:
         self.whole, self.options, self.notes = data, options, list(data.notes)
         self.seed = int(random.randint(LARGEST_SEED))
-        self.budget = runner.Budget(60.0 * options.minutes, start)
+        self.progress, self.budget = progress, progress.budget
         self.scorers = Scorers.of(options.scoring, data, options.positive)
         self.scorers.check(data.y, data.codes, data.target, DEFAULT_METRICS[data.task])
         self.notes += [self.scorers.note] * bool(self.scorers.note)
@@ -78,13 +82,13 @@ class Session:
         self.train, self.test = self.data.take(np.flatnonzero(~is_test)), self.data.take(np.flatnonzero(is_test))
         repeats = draw_folds(self.train, options.cv, self.plan.repeats, random)
         self.candidates = self._candidates()
-        n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1
-        self.progress = runner.EvaluationProgress(progress, n_fits, self.budget)
+        progress.n_fits = len(self.candidates) * (sum(map(len, repeats)) + 1) + 1
         self.runner = self.runner_of(self.train)
         self.repeats = repeats
         self.trials = [runner.Trial(candidate) for candidate in self.candidates]
         self.schedule = self._scheduled()
         self.was_interrupted = False
+        self.scoring_seconds = 0.0  # of the interval of one model, as measured
 
     @staticmethod
     def runner_of(data: Prepared) -> runner.Runner:
@@ -124,20 +128,27 @@ class Session:
 
     def _measured_pace(self, data: Prepared) -> float:
         """Return the seconds of a unit of work, by a fit of the leading model to some rows; 1 for small tables."""
+        self.timed = 0, 0.0  # rows and seconds
         if data.n_rows < 2 * _ROWS_TO_TIME:
             return 1.0
-        lead = self.plan.lead
-        rows = np.sort(np.random.RandomState(self.seed).permutation(data.n_rows)[: _ROWS_TO_TIME * 5 // 4])
+        lead, n_rows = self.plan.lead, _MANY_TO_TIME if data.n_rows > 2.5 * _MANY_TO_TIME else _ROWS_TO_TIME
+        rows = np.sort(np.random.RandomState(self.seed).permutation(data.n_rows)[: n_rows * 5 // 4])
         is_train = np.arange(len(rows)) % 5 < 4
         model = runner.Candidate(lead, estimator_for(lead, data.task, self.plan.effort, self.seed))
+        fold = Fold(np.flatnonzero(is_train), np.flatnonzero(~is_train))
         try:
-            run = self.runner_of(data.take(rows)).run(model, Fold(np.flatnonzero(is_train), np.flatnonzero(~is_train)))
+            run = self.runner_of(data.take(rows)).run(model, fold, self.budget.first(_TIMING * self.budget.seconds))
         except ValueError:  # such as a rare class that is in no row of the sample
             return 1.0
-        return run.seconds / work_of(lead, self.size.of(_ROWS_TO_TIME), self.plan.effort)
+        timed, size = self.size.of(n_rows), self.size
+        pace = run.full_seconds / work_of(lead, timed, self.plan.effort)
+        self.plan = lightened(self.plan, size, pace, self.budget.left)
+        self.timed = n_rows, pace * work_of(lead, timed, self.plan.effort)
+        return pace
 
     def _sampled(self, data: Prepared, random: np.random.RandomState) -> Prepared:
         """Sample the rows of a table that is too long for the time limit."""
+        self.unstudied = np.empty(0, dtype=np.intp)
         n_train = rows_to_study(self.size, self.plan, self.n_folds, self.pace, self.budget.left)
         if n_train >= self.size.n_rows:
             return data
@@ -148,15 +159,19 @@ class Session:
         )
         order = random.permutation(data.n_rows)
         chosen = order[:n_rows]
+        if data is self.whole:
+            self.unstudied = np.sort(order[n_rows:])
         if data.codes is not None:  # enough rows of rare classes for all folds
             order = order[~data.is_test[order]]
             first = [order[data.codes[order] == code][: 2 * self.n_folds] for code in range(self.size.n_classes)]
             chosen = np.union1d(chosen, np.concatenate(first))
+            self.unstudied = np.setdiff1d(self.unstudied, chosen)
         return data.take(np.sort(chosen))
 
     def _candidates(self) -> list[runner.Candidate]:
         """Return the models in the order of their fits."""
         effort, task = self.plan.effort, self.whole.task
+        self.default_names = set[str]()  # of models with the settings of a study
         candidates = [runner.Candidate(BASELINE, baseline_of(task), is_baseline=True)]
         for name, one in read_models(self.plan.words if self.options.models is None else self.options.models).items():
             if name in (STACK, BASELINE):
@@ -171,7 +186,9 @@ class Session:
                     f"models holds {name!r}, which has no class probabilities. A study needs them: leave it out, or "
                     "use compare."
                 )
-            candidates.append(runner.Candidate(one.replace("_", "-") if isinstance(one, str) else name, model))
+            name = one.replace("_", "-") if isinstance(one, str) else name
+            self.default_names |= {name} if isinstance(one, str) else set()
+            candidates.append(runner.Candidate(name, model))
         return candidates + (peer_candidates(task, self.seed) if self.options.peers else [])
 
     def _scheduled(self) -> Schedule:
@@ -182,12 +199,17 @@ class Session:
             def work(rows: int) -> float:
                 return work_of(trial.name, self.size.of(rows), self.plan.effort)
 
-            leads = trial.name == "boosting" or trial.candidate.is_peer
+            leads = trial.name == LEAD or trial.candidate.is_peer
             return Job(trial.name, family_of(trial.name), work, n_rows, GAINS.get(trial.name, 1.0), leads)
 
         jobs = [job(trial) for trial in self.trials if not trial.candidate.is_baseline]
         whole = self.whole.n_rows / self.data.n_rows
-        return Schedule(jobs, len(self.repeats[0]), self.budget.seconds, whole, self.pace)
+        relative = self.plan.effort.relative
+        schedule = Schedule(jobs, len(self.repeats[0]), self.budget.seconds, whole, relative, self.pace)
+        for one in jobs:
+            if one.name == self.plan.lead and self.timed[0]:
+                schedule.learn(one, *self.timed)
+        return schedule
 
     # ---- the folds ---------------------------------------------------------------------------------------------------
 
@@ -195,7 +217,8 @@ class Session:
     def left(self) -> float:
         """Seconds left for fits, without those for scores and the stack."""
         n_values = min(self.train.n_rows, MOST_STACK_ROWS) * max(1, self.size.n_classes) * len(self.trials)
-        closing = min(_MOST_CLOSING * self.budget.seconds, _CLOSING * n_values * len(self.repeats[0]))
+        stack = _CLOSING * n_values * len(self.repeats[0])
+        closing = min(_MOST_CLOSING * self.budget.seconds, stack + _SCORED * len(self.trials) * self.scoring_seconds)
         return self.budget.left - closing - _SPARE * self.budget.seconds
 
     def run_models(self) -> tuple[list[runner.Trial], int]:
@@ -221,54 +244,77 @@ class Session:
         schedule, by_name = self.schedule, {trial.name: trial for trial in self.trials}
         for trial in self.trials:
             if trial.candidate.is_baseline:
-                trial.runs = [[self.runner.run(trial.candidate, fold) for fold in self.repeats[0]]]
+                trial.runs = [self._run(trial, trial.candidate, self.repeats[0], self.budget)]
+                self.scoring_seconds = self._timed_scores(trial)
         while (action := schedule.next(self.left)) is not None:
             job, trial = action.job, by_name[action.job.name]
             try:
                 if action.is_probe:
                     self._time(trial, action)
-                elif runs := self._run_folds(trial.candidate, action):
+                elif runs := self._run_folds(trial, action):
                     job.rows, trial.runs = action.rows, [runs]
                     trial.candidate = replace(trial.candidate, max_rows=action.max_rows)
             except Exception as error:  # of any library; the other models continue
                 trial.failure, job.has_failed = describe_error(error), True
 
+    def _timed_scores(self, trial: runner.Trial) -> float:
+        """Return the seconds of the intervals of the scores of a model on a fold."""
+        start, y = clock.perf_counter(), self.train.y[self.repeats[0][0].held_out]
+        for metric in self.metrics:
+            self.scorers.with_interval(metric, trial.runs[0][0].predictions, y, self.seed)
+        return clock.perf_counter() - start
+
     def _time(self, trial: runner.Trial, action: Action) -> None:
         """Time a fit to a few rows of a fold."""
         fold, candidate = self.repeats[0][0], replace(trial.candidate, max_rows=action.rows)
-        run = self.runner.run(candidate, Fold(fold.train, fold.held_out[: action.rows // 4]))
-        self.schedule.learn(action.job, action.rows, run.seconds)
+        limit = self.budget.first(self.schedule.limit(action, 1, self.left))
+        self.progress.begin(f"{trial.name}, timed", self._ahead)
+        run = self.runner.run(candidate, Fold(fold.train, fold.held_out[: action.rows // 4]), limit)
+        self.schedule.learn(action.job, action.rows, run.full_seconds)
         self._show(f"{trial.name}, timed")
 
-    def _run_folds(self, candidate: runner.Candidate, action: Action) -> list[runner.Run]:
+    def _run_folds(self, trial: runner.Trial, action: Action) -> list[runner.Run]:
         """Run a model on the folds; return its runs, none if there is no time for all of them.
 
         The first model runs on two folds at least; if there is no time for more, all models get these folds.
         """
-        candidate = replace(candidate, max_rows=action.max_rows)
+        candidate = replace(trial.candidate, max_rows=action.max_rows)
         folds, done, is_first = self.repeats[0], list[runner.Run](), action.job is self.schedule.jobs[0]
         n_at_once = len(folds) if is_distributed() else 1
         while len(done) < len(folds):
             n = len(done)
-            if n and not self.schedule.can_go_on(action, -(-(len(folds) - n) // n_at_once), self.left):
+            n_left = -(-(len(folds) - n) // n_at_once)
+            is_limited = (is_first or action.job.leads) and runner.has_rounds(candidate.estimator)
+            if n and not is_limited and not self.schedule.can_go_on(action, n_left, self.left):
                 if not is_first:
                     return []
                 if n >= _FEWEST_FOLDS:
                     self._retain_folds(n)
                     break
-            done += self._run(candidate, folds[n : n + n_at_once])
+            limit = self.budget.first(self.schedule.limit(action, n_left, self.left))
+            self.progress.begin(f"{candidate.name}, fold {n + 1} of {len(folds)}", self._ahead)
+            done += self._run(trial, candidate, folds[n : n + n_at_once], limit)
             self.schedule.learn(action.job, action.rows, float(np.mean([run.seconds for run in done[n:]])))
             self._show(f"{candidate.name}, fold {len(done)} of {len(folds)}")
         return done
 
-    def _run(self, candidate: runner.Candidate, folds: list[Fold]) -> list[runner.Run]:
-        """Run a model on some folds; with a distributed joblib backend, on other machines."""
+    def _run(
+        self, trial: runner.Trial, candidate: runner.Candidate, folds: list[Fold], limit: runner.Budget
+    ) -> list[runner.Run]:
+        """Run a model on some folds; with a distributed joblib backend, on other machines. Save the last model."""
         if is_distributed():
-            return run_distributed(partial(self.runner.run, candidate), folds)
-        return [self.runner.run(candidate, fold) for fold in folds]
+            runs = run_distributed(partial(self.runner.run, candidate, limit=limit), folds)
+        else:
+            runs = [self.runner.run(candidate, fold, limit) for fold in folds]
+        trial.model = runs[-1].model
+        return [replace(run, model=None) for run in runs]
 
     def _show(self, step: str) -> None:
-        self.progress.step(step, self.schedule.ahead(self.budget.left))
+        self.progress.step(step, self._ahead)
+
+    @property
+    def _ahead(self) -> float:
+        return self.schedule.ahead(self.budget.left)
 
     def _note_unfinished(self, trials: list[runner.Trial]) -> None:
         """Add notes on the models that failed, each reason once, and on those without time, or for all rows."""
@@ -280,6 +326,12 @@ class Session:
                 f"Time was short: some models are fitted to fewer training rows ({', '.join(fewer)}). Raise minutes "
                 "(--minutes)."
             )
+        for trial in trials:
+            if trial.rounds_done < 1:
+                self.notes.append(
+                    f"Time was short: {trial.name} was ended by the time limit, after {trial.rounds_done:.0%} of its "
+                    "rounds. Raise minutes (--minutes)."
+                )
         late = [trial.name for trial in trials if not trial.runs and not trial.failure]
         if late:
             self.notes.append(
@@ -300,7 +352,8 @@ class Session:
                     self.notes.append(f"Time ran out after {plural(k, 'repeat')} of {len(self.repeats)}.")
                     return k
                 try:
-                    runs[trial.name] = self._run(trial.candidate, self.repeats[k])
+                    each = self.left / len(self.repeats[k])
+                    runs[trial.name] = self._run(trial, trial.candidate, self.repeats[k], self.budget.first(each))
                 except Exception as error:  # of any library; the other models continue
                     trial.failure, trial.runs = describe_error(error), []
                     self.note_failure([trial.name], trial.failure)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
+from spinney._data.combinations import OPERATIONS
 from spinney._data.feature import Feature
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._interchange.writing.plan import Plan, bits_of, plan_of
+from spinney._interchange.writing.combined import CombinedPlan, any_plan_of
+from spinney._interchange.writing.plan import Plan, bits_of
+from spinney._model.predictions import Curve
 from spinney._names import __version__
 
 _KEYWORDS = re.compile(
@@ -30,8 +34,9 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest. Several outputs and oblique
-        splits are supported; surrogate splits are not.
+        A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest, or an average of these: a
+        vote, or a stack with ``final_estimator="greedy"``. Several outputs and oblique splits are supported, but not in
+        averages; surrogate splits are not.
     name : str, default="model"
         Prefix of the names in the file.
 
@@ -61,9 +66,12 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or _KEYWORDS.fullmatch(name):
         raise ValueError(f"name must be a C identifier that begins with a letter, not {name!r}.")
-    plan = plan_of(model, "C")
-    parts = [_opening(plan, name), *_names(plan, name), *_lookups(plan, name), *_tables(plan)]
-    parts += [*_exponentials(plan), *_predicting(plan, name)]
+    plan = any_plan_of(model, "C", linear_leaves=True)
+    parts = [_opening(plan, name), *_names(plan, name), *_lookups(plan, name)]
+    if isinstance(plan, CombinedPlan):
+        parts += _members(plan, name)
+    else:
+        parts += [*_tables(plan), *_exponentials(plan), *_predicting(plan, name), *_classifying(plan, name)]
     return "\n".join(part.strip("\n") + "\n" for part in parts if part)
 
 
@@ -232,18 +240,42 @@ def _tables(plan: Plan) -> list[str]:
             _array("uint32_t", "set_words", map(str, words)),
             _array("uint32_t", "n_categories", map(str, n_categories)),
         ]
-    return parts + _combinations(plan)
+    return parts + _linear_leaves(plan) + _combinations(plan)
+
+
+def _linear_leaves(plan: Plan) -> list[str]:
+    """Return the arrays of linear leaves: the base and the terms of each leaf."""
+    if not plan.has_linear_leaves:
+        return []
+    begin, bases = [0], list[float]()
+    terms: dict[str, list[Any]] = {name: [] for name in ("feature", "slope", "middle", "low", "high")}
+    for tree in plan.trees:
+        for leaf in tree.leaves.tolist():
+            found = range(0) if tree.linear is None else range(*tree.linear["begin"][leaf : leaf + 2].tolist())
+            bases.append(0.0 if tree.linear is None else float(tree.linear["base"][leaf]))
+            begin.append(begin[-1] + len(found))
+            for name, values in terms.items():
+                values += [] if tree.linear is None else tree.linear[name][found.start : found.stop].tolist()
+    return [
+        "/* Linear leaves: base, and by column the slope times the distance from the middle, between low and high. */",
+        _array("uint32_t", "term_begin", map(str, begin)),
+        _array("double", "leaf_base", map(_number, bases)),
+        _array("int32_t", "term_column", map(str, terms.pop("feature"))),
+        *(_array("double", f"term_{name}", map(_number, values)) for name, values in terms.items()),
+    ]
 
 
 def _combinations(plan: Plan) -> list[str]:
     if plan.pool is None:
         return []
     pool = plan.pool
+    operations = (str(OPERATIONS.index(operation)) for operation in pool.operations)
     return [
         f"enum {{ n_plain = {len(pool.plain)}, n_combinations = {len(pool)}, n_combined = {pool.parts.shape[1]} }};",
         _array("int32_t", "plain_column", map(str, pool.plain)),
         _array("int32_t", "part_column", map(str, pool.parts.ravel().tolist())),
         _array("double", "part_coefficient", map(_number, pool.coefficients.ravel().tolist())),
+        *([_array("uint8_t", "operation", operations)] if pool.has_others else []),
     ]
 
 
@@ -261,24 +293,35 @@ def _predicting(plan: Plan, name: str) -> list[str]:
     has_sets = any(tree.left_codes for tree in plan.trees)
     parts = [_template("leaf_of_sets" if has_sets else "leaf_of_numbers")]
     if plan.pool is not None:
-        parts.append(_template("combine"))
-    kind, _, parameter = plan.link.partition(" ")
+        parts.append(_template("combine_pairs" if plan.pool.has_others else "combine"))
+    kind = plan.link.partition(" ")[0]
     if plan.is_sum:
         start = f"static const double start[{plan.n_scores}] = {{{_wrapped(map(_number, plan.start.tolist()))}}};"
         parts += [f"enum {{ n_scores = {plan.n_scores} }};\n{start}", _template("scores")]
+        if plan.has_linear_leaves:
+            parts.insert(-1, _template("linear_leaf"))
         if kind == "one_vs_rest":
             parts.append(_template("link_softmax"))
         parts.append(_template(f"link_{kind}", "predict_scores"))
     else:
         kind_of_mean = "isolation" if plan.is_isolation else "leaf" if plan.is_one_tree else "mean"
         parts.append(_template(f"predict_{kind_of_mean}"))
+    return _filled(plan, name, parts)
+
+
+def _classifying(plan: Plan, name: str) -> list[str]:
     if plan.is_isolation:
-        parts.append(_template("class_isolation"))
-    elif plan.classes is not None:
-        parts += _class_of(plan)
+        return _filled(plan, name, [_template("class_isolation")])
+    return [] if plan.classes is None else _filled(plan, name, _class_of(plan))
+
+
+def _filled(plan: Plan, name: str, parts: list[str]) -> list[str]:
+    """Fill in the fields of templates."""
+    kind, _, parameter = plan.link.partition(" ")
     fields = {
         "NAME": name,
         "LINK": kind if kind in ("softmax", "one_vs_rest") else "apply_link",
+        "VALUE_OF": "value_of" if plan.has_linear_leaves else "*leaf_of",
         "MEAN_LENGTH": _number(plan.mean_length or 0.0),
         "OFFSET": _number(plan.offset),
         "GAMMA": _number(float(parameter or 0)),
@@ -287,6 +330,60 @@ def _predicting(plan: Plan, name: str) -> list[str]:
     }
     filled = (re.sub(r"@(\w+)@", lambda found: fields[found[1]], part) for part in parts)
     return [re.sub(r"^ +\n", "", part, flags=re.M) for part in filled]
+
+
+# ---- averages of models -------------------------------------------------------------------------------------------
+
+_STATIC = re.compile(  # names in the templates and tables, that each member needs under another name
+    r"\b(node_\w+|tree_root|leaf_value|leaf_base|term_\w+|value_of|leaf_of|is_left|set_words|n_categories|n_trees|width|start|n_scores|apply_link|"
+    r"softmax|one_vs_rest|combine|n_plain|plain_column|n_combinations|n_combined|part_\w+|operation)\b"
+)
+
+
+def _members(plan: CombinedPlan, name: str) -> list[str]:
+    """Return the members, each with other names, and the function that averages them."""
+    is_class, mean = plan.classes is not None, plan.mean
+    is_tempered = mean.temperatures is not None or isinstance(mean.calibration, float)
+    needs_log = is_tempered or any(member.link.startswith("focal") for member in plan.members)
+    needs_exp = needs_log or any(_exponentials(member) for member in plan.members)
+    parts = [_template("exp", "log") if needs_log else _template("exp")] if needs_exp else []
+    for k, member in enumerate(plan.members):
+        own = "\n".join([*_tables(member), *_predicting(member, f"{name}_{k}")])
+        own = _STATIC.sub(rf"\1_{k}", own).replace("\nvoid ", "\nstatic void ")
+        parts.append(f"/* ---- member {k + 1} */\n{own}")
+    n = plan.n_classes if is_class else 1
+    parts.append(f"enum {{ n_values = {n}, is_second_alone = {int(mean.is_stack and n == 2)} }};")
+    if is_tempered:
+        parts.append(_template("temper"))
+    calibration = ""
+    if isinstance(mean.calibration, Curve):
+        points = (mean.calibration.predicted, mean.calibration.observed)
+        parts += [
+            f"enum {{ n_points = {len(points[0])} }};",
+            *(
+                _array("double", f"curve_{what}", map(_number, one.tolist()))
+                for what, one in zip(("x", "y"), points, strict=True)
+            ),
+            _template("curve"),
+        ]
+        calibration = "  calibrate(out);\n"
+    elif mean.calibration is not None:
+        calibration = f"  temper(out, {_number(mean.calibration)});\n"
+    calls = []
+    for k, weight in enumerate(mean.weights):
+        by = plan.temperature(k)
+        temper = "" if by is None else f"  temper(own, {_number(by)});\n"
+        calls.append(f"  {name}_{k}_predict(row, own);\n{temper}  add_member({_number(weight)}, own, out);\n")
+    parts.append(_template("add_member"))
+    parts.append(
+        f"void {name}_predict(const double *row, double *out) {{\n  double own[n_values];\n  int k;\n"
+        f"  for (k = 0; k < n_values; ++k) out[k] = 0.0;\n{''.join(calls)}"
+        f"  if (is_second_alone) out[0] = 1.0 - out[1];\n{calibration}}}"
+    )
+    if is_class:
+        filled = _template("class_probabilities").replace("@NAME@", name).replace("[width]", "[n_values]")
+        parts += [_array("int", "classes_of_output", [str(n)]), filled]
+    return parts
 
 
 def _class_of(plan: Plan) -> list[str]:

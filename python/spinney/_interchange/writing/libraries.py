@@ -56,13 +56,13 @@ def to_lightgbm(model: TableEstimator) -> str:
     for t, tree in enumerate(plan.trees):
         for k in range(1 if plan.is_sum else plan.width):
             start = float(plan.start[t]) if t < plan.n_scores else 0.0
-            texts.append(_lightgbm_tree(plan, tree, len(texts), tree.value[:, k] + start))
+            # a mean is written as a sum: LightGBM does not average the contributions of average_output
+            value = tree.value[:, k] + start if plan.is_sum else tree.value[:, k] / len(plan.trees)
+            texts.append(_lightgbm_tree(plan, tree, len(texts), value))
     head = ["tree", "version=v4", f"num_class={n_scores}", f"num_tree_per_iteration={n_scores}", "label_index=0"]
     head.append(f"max_feature_idx={len(plan.features) - 1}")
     if plan.is_sum:
         head.append(f"objective={_LIGHTGBM_OBJECTIVES[plan.link].format(n=n_scores)}")
-    else:
-        head.append("average_output")
     head += [
         f"feature_names={' '.join(_lightgbm_names(plan))}",
         f"feature_infos={' '.join(map(_lightgbm_info, plan.features))}",
@@ -115,7 +115,7 @@ def _lightgbm_tree(plan: Plan, tree: PlainTree, number: int, value: Any) -> str:
     if inner:
         lines += [
             f"split_feature={_joined(tree.feature[inner].tolist())}",
-            f"split_gain={_joined([0] * len(inner))}",
+            f"split_gain={_joined(tree.gain[inner])}",
             f"threshold={_joined(threshold)}",
             f"decision_type={_joined(kinds)}",
             f"left_child={_joined(left)}",
@@ -123,11 +123,11 @@ def _lightgbm_tree(plan: Plan, tree: PlainTree, number: int, value: Any) -> str:
         ]
     lines += [
         f"leaf_value={_joined(value[tree.leaves])}",
-        f"leaf_weight={_joined([1] * len(tree.leaves))}",
-        f"leaf_count={_joined([1] * len(tree.leaves))}",
-        f"internal_value={_joined([0] * len(inner))}",
-        f"internal_weight={_joined([1] * len(inner))}",
-        f"internal_count={_joined([1] * len(inner))}",
+        f"leaf_weight={_joined(tree.weight[tree.leaves])}",
+        f"leaf_count={_joined(tree.count[tree.leaves].tolist())}",
+        f"internal_value={_joined(value[inner])}",
+        f"internal_weight={_joined(tree.weight[inner])}",
+        f"internal_count={_joined(tree.count[inner].tolist())}",
     ]
     if n_cat:
         lines += [f"cat_boundaries={_joined(boundaries)}", f"cat_threshold={_joined(words)}"]
@@ -147,6 +147,7 @@ def _members(plan: Plan, tree: PlainTree, node: int) -> tuple[list[int], bool]:
 # ---- XGBoost --------------------------------------------------------------------------------------------------
 
 _NO_PARENT = 2147483647
+_LARGEST = float(np.finfo(np.float32).max)
 _XGBOOST_OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     "identity": ("reg:squarederror", {"reg_loss_param": {"scale_pos_weight": "1"}}),
     "log": ("count:poisson", {"poisson_regression_param": {"max_delta_step": "0.7"}}),
@@ -281,7 +282,7 @@ def _xgboost_tree(plan: Plan, tree: PlainTree, t: int, value: NDArray[np.float64
         categories += go_right
         conditions[place[node]] = 0.0
     return {
-        "base_weights": _short(np.where(is_leaf, conditions, 0.0)),
+        "base_weights": _short(value[order]),
         "categories": categories,
         "categories_nodes": nodes,
         "categories_segments": segments,
@@ -289,13 +290,13 @@ def _xgboost_tree(plan: Plan, tree: PlainTree, t: int, value: NDArray[np.float64
         "default_left": (tree.missing_left[order] & ~is_leaf).astype(int).tolist(),
         "id": t,
         "left_children": left.tolist(),
-        "loss_changes": [0.0] * tree.size,
+        "loss_changes": _short(np.minimum(tree.gain[order], _LARGEST)),
         "parents": parents.tolist(),
         "right_children": right.tolist(),
         "split_conditions": _short(conditions),
         "split_indices": np.maximum(tree.feature[order], 0).tolist(),
         "split_type": np.isin(np.arange(tree.size), nodes).astype(int).tolist(),
-        "sum_hessian": [1.0] * tree.size,
+        "sum_hessian": _short(np.minimum(tree.weight[order] if tree.weight[0] > 0 else tree.count[order], _LARGEST)),
         "tree_param": {
             "num_deleted": "0",
             "num_feature": str(len(plan.features)),
@@ -385,9 +386,12 @@ def _add_to_treelite(plan: Plan, builder: Any, tree: PlainTree, wide: bool) -> N
     builder.start_tree()
     for node in range(tree.size):
         builder.start_node(node)
+        builder.data_count(int(tree.count[node]))
+        builder.sum_hess(float(tree.weight[node]))
         if tree.feature[node] < 0:
             builder.leaf(tree.value[node].tolist() if wide else float(tree.value[node, 0]))
         else:
+            builder.gain(float(tree.gain[node]))
             _split_in_treelite(plan, builder, tree, node)
         builder.end_node()
     builder.end_tree()

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from spinney._data import Combinations
 from spinney._data.feature import Feature
 from spinney._data.types import Floats
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
+from spinney._interchange.writing.combined import CombinedPlan, any_plan_of
+from spinney._interchange.writing.plan import PlainTree, Plan
+from spinney._model.predictions import Curve
 
 _OPSET, _ML_OPSET, _IR_VERSION = 21, 5, 10  # the first versions with TreeEnsemble
 _LEQ, _MEMBER = 0, 6  # modes of nodes
@@ -25,8 +28,9 @@ def to_onnx(model: TableEstimator) -> Any:
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting with any loss, AdaBoost classifier or isolation forest. Not supported:
-        surrogate splits, and several classification outputs.
+        A fitted tree, forest, gradient boosting with any loss, AdaBoost classifier or isolation forest, or an average
+        of these: a vote, or a stack with ``final_estimator="greedy"``. Not supported: surrogate splits, and several
+        classification outputs.
 
     Returns
     -------
@@ -56,14 +60,15 @@ def to_onnx(model: TableEstimator) -> Any:
         import onnx
     except ImportError:
         raise ImportError("Writing ONNX needs the package onnx. Install it: pip install 'spinney-ml[onnx]'.") from None
-    plan = plan_of(model, "ONNX")
+    plan = any_plan_of(model, "ONNX", linear_leaves=True)
     if plan.classes is not None:
         plan.refuse_several_outputs()
     graph = _Graph(onnx)
     values = _split_values(plan, graph)
-    values, nodes = _with_sets(plan, graph, values)
-    sums = _ensemble(plan, graph, values, nodes)
-    outputs = _outputs(plan, graph, sums)
+    if isinstance(plan, CombinedPlan):
+        outputs = _named(plan, graph, _combination(plan, graph, values), "")
+    else:
+        outputs = _outputs(plan, graph, _sums(plan, graph, values))
     made = onnx.helper.make_graph(graph.nodes, plan.name, graph.inputs, outputs, graph.constants)
     imports = [onnx.helper.make_opsetid("", _OPSET), onnx.helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
     found = onnx.helper.make_model(made, opset_imports=imports, ir_version=_IR_VERSION, producer_name="spinney")
@@ -195,10 +200,23 @@ def _combined(plan: Plan, graph: _Graph, inputs: str) -> str:
         part = graph.op("Gather", inputs, pool.parts[:, m].astype(np.int64), axis=1)
         term = graph.op("Mul", part, np.ascontiguousarray(pool.coefficients[np.newaxis, :, m]))
         total = term if m == 0 else graph.op("Add", total, term)
+    if pool.has_others:
+        total = _with_pairs(pool, graph, inputs, total)
     if not pool.plain:
         return total
     plain = graph.op("Gather", inputs, np.array(pool.plain, dtype=np.int64), axis=1)
     return graph.op("Concat", plain, total, axis=1)
+
+
+def _with_pairs(pool: Combinations, graph: _Graph, inputs: str, sums: str) -> str:
+    """Return combinations with products and ratios instead of some of the sums."""
+    a, b = (graph.op("Gather", inputs, pool.parts[:, m].astype(np.int64), axis=1) for m in (0, 1))
+    found = sums
+    for operation, name in (("product", "Mul"), ("ratio", "Div")):
+        values = graph.op(name, a, b)
+        finite = graph.op("Where", graph.op("IsInf", values), np.array([[np.nan]]), values)
+        found = graph.op("Where", np.array([[one == operation for one in pool.operations]]), finite, found)
+    return found
 
 
 # ---- trees --------------------------------------------------------------------------------------------------
@@ -295,12 +313,63 @@ class _Nodes:
             self.are_leaves[branch].append(is_leaf)
 
 
+def _sums(plan: Plan, graph: _Graph, values: str) -> str:
+    """Return the sum of the trees of a model, from the values that they split on."""
+    values, places = _with_sets(plan, graph, values)
+    sums = _ensemble(plan, graph, values, places)
+    return graph.op("Add", sums, _slopes(plan, graph, values, places)) if plan.has_linear_leaves else sums
+
+
 def _ensemble(plan: Plan, graph: _Graph, values: str, places: dict[tuple[int, frozenset[int]], int]) -> str:
     """Return the sum of the trees, (n_rows, n): one for each score, or for each value of a leaf."""
     nodes = _Nodes(plan, places)
     for t, tree in enumerate(plan.trees):
         for k in range(plan.width):
             nodes.add_tree(tree, tree.value[:, k], t % plan.n_scores if plan.is_sum else k)
+    return _tree_ensemble(graph, values, nodes, plan.n_scores if plan.is_sum else plan.width)
+
+
+def _slopes(plan: Plan, graph: _Graph, values: str, places: dict[tuple[int, frozenset[int]], int]) -> str:
+    """Return what linear leaves add to their constants, (n_rows, n_scores).
+
+    Each tree gives the number of the leaf that a row reaches, by which the terms of the leaf are looked up: of all
+    trees the first terms, then the second ones, and so on.
+    """
+    linear = [t for t, tree in enumerate(plan.trees) if tree.linear is not None]
+    nodes, offsets, terms = _Nodes(plan, places), [0.0], [_NO_TERMS]
+    for i, t in enumerate(linear):
+        tree = plan.trees[t]
+        lines, number = tree.linear, np.zeros(tree.size)
+        assert lines is not None
+        for leaf in tree.leaves.tolist():
+            begin, end = lines["begin"][leaf : leaf + 2].tolist()
+            if begin < end:
+                number[leaf] = len(offsets)
+                offsets.append(float(lines["base"][leaf] - tree.value[leaf, 0]))
+                terms.append([[lines[name][j] for name in _TERM] for j in range(begin, end)])
+        nodes.add_tree(tree, number, i)
+    leaf_of = graph.as_integer(_tree_ensemble(graph, values, nodes, len(linear)))
+    total, is_missing = graph.op("Gather", np.array(offsets), leaf_of), ""
+    for rank in range(max(map(len, terms))):
+        of_leaf = np.array([leaf[rank] if rank < len(leaf) else _NO_TERM for leaf in terms], dtype=np.float64)
+        column = graph.op("Gather", of_leaf[:, 0].astype(np.int64), leaf_of)
+        slope, middle, low, high = (graph.op("Gather", of_leaf[:, k].copy(), leaf_of) for k in range(1, 5))
+        used = graph.op("Gather", np.array([rank < len(leaf) for leaf in terms]), leaf_of)
+        value = graph.op("Where", used, graph.op("GatherElements", values, column, axis=1), 0.0)
+        lacks = graph.op("IsNaN", value)
+        is_missing = graph.op("Or", is_missing, lacks) if is_missing else lacks
+        clipped = graph.op("Min", graph.op("Max", graph.op("Where", lacks, 0.0, value), low), high)
+        total = graph.op("Add", total, graph.op("Mul", slope, graph.op("Sub", clipped, middle)))
+    added = graph.op("Where", is_missing, 0.0, total)
+    return graph.op("MatMul", added, np.eye(plan.n_scores)[np.array(linear) % plan.n_scores])
+
+
+_TERM = ("feature", "slope", "middle", "low", "high")
+_NO_TERM: list[float] = [0.0] * len(_TERM)
+_NO_TERMS: list[list[float]] = []
+
+
+def _tree_ensemble(graph: _Graph, values: str, nodes: _Nodes, n_targets: int) -> str:
     tensor = graph.onnx.numpy_helper.from_array
     optional: dict[str, Any] = {}
     if nodes.members:
@@ -309,7 +378,7 @@ def _ensemble(plan: Plan, graph: _Graph, values: str, places: dict[tuple[int, fr
         "TreeEnsemble",
         values,
         domain="ai.onnx.ml",
-        n_targets=plan.n_scores if plan.is_sum else plan.width,
+        n_targets=n_targets,
         aggregate_function=_SUM,
         post_transform=0,
         tree_roots=nodes.roots,
@@ -333,13 +402,63 @@ def _ensemble(plan: Plan, graph: _Graph, values: str, places: dict[tuple[int, fr
 def _outputs(plan: Plan, graph: _Graph, sums: str) -> list[Any]:
     if plan.is_isolation:
         return _isolation(plan, graph, sums)
-    scores = graph.op("Add", sums, plan.start[np.newaxis]) if plan.is_sum else ""
+    scores = _scores(plan, graph, sums)
+    return _named(plan, graph, _predictions(plan, graph, sums, scores), scores)
+
+
+def _scores(plan: Plan, graph: _Graph, sums: str) -> str:
+    """Return the scores of a sum of trees; empty for means."""
+    return graph.op("Add", sums, plan.start[np.newaxis]) if plan.is_sum else ""
+
+
+def _predictions(plan: Plan, graph: _Graph, sums: str, scores: str) -> str:
+    """Return numbers, (n_rows, n_outputs), or class probabilities, (n_rows, n_classes)."""
+    if not plan.is_sum:
+        return sums if plan.is_one_tree else graph.op("Div", sums, float(len(plan.trees)))
+    if plan.classes is None:
+        return _exp(graph, scores) if plan.link == "log" else scores
+    return str(_LINKS[plan.link.split(" ")[0]](graph, scores, float(plan.link.partition(" ")[2] or 0)))
+
+
+def _combination(plan: CombinedPlan, graph: _Graph, values: str) -> str:
+    """Return the weighted mean of the predictions of members, with their temperatures and the calibration."""
+    total, is_second_alone = "", plan.mean.is_stack and plan.n_classes == 2
+    for k, (member, weight) in enumerate(zip(plan.members, plan.mean.weights, strict=True)):
+        own_values = values if member.pool is None else _combined(member, graph, values)
+        sums = _sums(member, graph, own_values)
+        own = _tempered(graph, _predictions(member, graph, sums, _scores(member, graph, sums)), plan.temperature(k))
+        weighted = graph.op("Mul", own, weight)
+        total = graph.op("Add", total, weighted) if total else weighted
+    if is_second_alone:
+        total = _two(graph, graph.op("Gather", total, np.array([1]), axis=1))
+    by = plan.mean.calibration
+    return _calibrated(graph, total, by) if isinstance(by, Curve) else _tempered(graph, total, by)
+
+
+def _tempered(graph: _Graph, proba: str, temperature: float | None) -> str:
+    if temperature is None:
+        return proba
+    logs = graph.op("Log", graph.op("Max", proba, 2.0**-52))
+    return graph.op("Softmax", graph.op("Div", logs, temperature), axis=1)
+
+
+def _calibrated(graph: _Graph, proba: str, curve: Curve) -> str:
+    """Return the probabilities of two classes by a calibration curve: the sum of the rises of its pieces."""
+    if len(curve.predicted) == 1:
+        second = graph.op(
+            "Add", graph.op("Mul", graph.op("Gather", proba, np.array([1]), axis=1), 0.0), curve.observed[0]
+        )
+        return _two(graph, second)
+    width, rise = np.diff(curve.predicted), np.diff(curve.observed)
+    beyond = graph.op("Sub", graph.op("Gather", proba, np.array([1]), axis=1), curve.predicted[np.newaxis, :-1])
+    inside = graph.op("Max", graph.op("Min", graph.op("Div", beyond, width[np.newaxis]), 1.0), 0.0)
+    return _two(graph, graph.op("Add", graph.op("MatMul", inside, rise[:, np.newaxis]), float(curve.observed[0])))
+
+
+def _named(plan: Plan, graph: _Graph, found: str, scores: str) -> list[Any]:
+    """Return the outputs of the graph."""
     if plan.classes is not None:
-        return _classes(plan, graph, sums, scores)
-    if plan.is_sum:
-        found = _exp(graph, scores) if plan.link == "log" else scores
-    else:
-        found = sums if plan.is_one_tree else graph.op("Div", sums, float(len(plan.trees)))
+        return _classes(plan, graph, found, scores)
     if plan.n_outputs > 1:
         graph.op("Identity", found, result="prediction")
         return [_described(graph, "prediction", np.float64, [None, plan.n_outputs])]
@@ -353,13 +472,9 @@ def _described(graph: _Graph, name: str, kind: Any, shape: list[int | None]) -> 
     )
 
 
-def _classes(plan: Plan, graph: _Graph, sums: str, scores: str) -> list[Any]:
+def _classes(plan: Plan, graph: _Graph, proba: str, scores: str) -> list[Any]:
     assert plan.classes is not None
     labels = plan.classes[0]
-    if plan.is_sum:
-        proba = _LINKS[plan.link.split(" ")[0]](graph, scores, float(plan.link.partition(" ")[2] or 0))
-    else:
-        proba = sums if plan.is_one_tree else graph.op("Div", sums, float(len(plan.trees)))
     graph.op("Identity", proba, result="probabilities")
     if plan.n_scores == 1:
         code = graph.as_integer(graph.op("Greater", graph.op("Squeeze", scores, np.array([1])), 0.0))

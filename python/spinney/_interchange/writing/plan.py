@@ -20,7 +20,7 @@ from spinney._forest.isolation import IsolationForest, average_path_length
 from spinney._model.adaboost import FittedAdaBoost
 from spinney._model.boosting import FittedBoosting, FittedImport
 from spinney._model.forest import FittedForest
-from spinney._model.model import FittedModel
+from spinney._model.model import FittedModel, split_gains
 from spinney._model.tree import FittedTree
 
 _MISSING_LEFT, _CATEGORY, _OTHER_LEFT, _STOPS = 1, 2, 4, 8
@@ -52,6 +52,14 @@ class PlainTree:
         For each node that splits on categories: the codes that go left, ascending. The number of categories is the
         code of unseen categories.
     value : ndarray of shape (n_nodes, width)
+    weight : ndarray of float
+        Total weight, or hessian, of the training rows of each node.
+    count : ndarray of int
+        Their number: as often as they were drawn for the tree, if weights are whole numbers.
+    gain : ndarray of float
+        Decrease of the weighted impurity by each split; 0 in leaves.
+    linear : dict of ndarray, or None
+        Terms of linear leaves, as in `FittedTree.linear_terms`.
     """
 
     feature: NDArray[np.int32]
@@ -60,6 +68,10 @@ class PlainTree:
     missing_left: NDArray[np.bool_]
     left_codes: dict[int, list[int]]
     value: Floats
+    weight: Floats
+    count: NDArray[np.int64]
+    gain: Floats
+    linear: dict[str, NDArray[Any]] | None = None
 
     @cached_property
     def leaves(self) -> NDArray[np.intp]:
@@ -108,7 +120,7 @@ class Plan:
     features : tuple of Feature
         Columns of the table.
     pool : Combinations or None
-        Combinations of columns that oblique trees split on.
+        Combinations of columns that trees split on.
     unseen : {"missing", "other"}
         How unseen categories are treated.
     trees : list of PlainTree
@@ -159,6 +171,11 @@ class Plan:
         return self.n_outputs if self.classes is None else sum(len(labels) for labels in self.classes)
 
     @property
+    def has_linear_leaves(self) -> bool:
+        """Whether leaves hold linear models instead of constants."""
+        return any(tree.linear is not None for tree in self.trees)
+
+    @property
     def n_nodes(self) -> int:
         """Number of nodes of all trees."""
         return sum(tree.size for tree in self.trees)
@@ -181,7 +198,7 @@ class Plan:
         """Refuse several outputs, oblique splits, and links, costs and scores that a format does not support."""
         self.refuse_several_outputs()
         if self.pool is not None:
-            self.refuse("the combinations of columns (oblique)", "Use spinney.to_c or spinney.to_onnx.")
+            self.refuse("the combinations of columns", "Use spinney.to_c or spinney.to_onnx.")
         remedy = "Use spinney.to_onnx, spinney.to_c or spinney.to_sql."
         if self.is_isolation and not isolation:
             self.refuse("the scores", remedy)
@@ -212,7 +229,7 @@ def bits_of(codes: Iterable[int], n: int) -> list[int]:
     return words
 
 
-def plan_of(model: TableEstimator, format: str) -> Plan:
+def plan_of(model: TableEstimator, format: str, *, linear_leaves: bool = False) -> Plan:
     """Return a fitted model as plain arrays.
 
     Parameters
@@ -220,6 +237,8 @@ def plan_of(model: TableEstimator, format: str) -> Plan:
     model : estimator
     format : str
         Export format, for messages.
+    linear_leaves : bool
+        Whether the format supports linear leaves.
     """
     fitted = _fitted_of(model, format)
     name = type(model).__name__
@@ -232,6 +251,11 @@ def plan_of(model: TableEstimator, format: str) -> Plan:
             "another policy: model.set_params(unseen='missing'), or 'other'."
         )
     is_sum = isinstance(fitted, FittedBoosting)
+    if fitted.has_linear_leaves and not linear_leaves:
+        raise ValueError(
+            f"{format} cannot hold the linear leaves of this {name}. Use spinney.to_onnx or spinney.to_c, or fit with "
+            "linear_leaves=False."
+        )
     _refuse_imported(model, fitted, format)
     classes = getattr(model, "classes_", None)
     if classes is not None:
@@ -280,7 +304,7 @@ def _fitted_of(model: object, format: str) -> Any:
             f"not a {type(model).__name__}. Of an ensemble of models, export the members in estimators_ one by one."
         )
     check_is_fitted(model)
-    if hasattr(model, "init_"):
+    if not model._predicts_alone:
         raise ValueError(
             f"The scores of this {type(model).__name__} start from a {type(model.init_).__name__}, which {format} does "
             "not support. Fit with init='constant'."
@@ -304,7 +328,7 @@ def _check_scores(fitted: FittedBoosting, name: str, format: str) -> None:
     """Refuse sums of trees whose link, outputs or costs no export format supports."""
     what = ""
     if fitted.link.split(" ")[0] not in _LINKS:
-        what = f"the link {fitted.link!r}"
+        what = f"the link {fitted.link.split(' ')[0]!r}"
     elif fitted.n_outputs > 1:
         what = f"the {fitted.n_outputs} outputs"
     elif fitted.cost is not None:
@@ -317,15 +341,11 @@ def _check_scores(fitted: FittedBoosting, name: str, format: str) -> None:
 def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) -> PlainTree:
     flags, feature = tree.flags, np.array(tree.feature)
     splits: Any = tree.splits()
+    linear: Any = tree.linear_leaves()
     if (flags[feature >= 0] & _STOPS).any() or (splits is not None and (splits["role"] == _SURROGATE).any()):
         raise ValueError(
             f"{format} cannot hold the surrogate splits of this {name}, nor rows that stop inside the tree. Fit with "
             "missing='learned', or store the model with save."
-        )
-    if tree.linear_leaves() is not None:
-        raise ValueError(
-            f"{format} cannot hold the linear leaves of this {name}. Fit with linear_leaves=False, or store the model "
-            "with save."
         )
     left_codes = {}
     for node in np.flatnonzero((feature >= 0) & ((flags & _CATEGORY) != 0)).tolist():
@@ -333,6 +353,10 @@ def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) 
         left_codes[node] = [int(code) for code in tree.left_categories(node)] + other
     right = tree.children_right().astype(np.int64)
     right[feature < 0] = 0
+    weight = np.array(tree.weight)
+    gain = np.zeros(tree.size)
+    inner, decrease = split_gains(feature, right, weight, np.array(tree.impurity))
+    gain[inner] = np.where(np.isfinite(decrease), np.maximum(decrease, 0.0), 0.0)
     return PlainTree(
         feature,
         np.array(tree.threshold),
@@ -340,4 +364,20 @@ def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) 
         (flags & _MISSING_LEFT) != 0,
         left_codes,
         np.array(tree.value).reshape(tree.size, -1),
+        weight,
+        _row_counts(tree, weight, right),
+        gain,
+        linear,
     )
+
+
+def _row_counts(tree: _engine.Tree, weight: Floats, right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of training rows of each node; a tree that came without counts has one in each leaf."""
+    is_whole = (weight == np.floor(weight)).all() and 0 < weight[0] < 2**31
+    count = weight.astype(np.int64) if is_whole else np.array(tree.n_rows, dtype=np.int64)
+    if count[0] > 0:
+        return count
+    count[:] = 1
+    for node in np.flatnonzero(right)[::-1]:
+        count[node] = count[node + 1] + count[right[node]]
+    return count

@@ -10,12 +10,15 @@ import numpy as np
 
 from spinney._data.feature import Feature
 from spinney._estimator.table_estimator import TableEstimator
-from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
+from spinney._interchange.writing.combined import CombinedPlan, any_plan_of
+from spinney._interchange.writing.plan import PlainTree, Plan
+from spinney._model.predictions import Curve
 from spinney._names import __version__
 
 _COEFFICIENTS = {"log": 1.0, "logit": 1.0, "half_logit": 2.0, "softmax": 1.0}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN = re.compile(r"[A-Za-z0-9_.+-]+")
+_OUTPUTS = ("score_", "probability(", "member_", "mean_")
 
 
 def to_pmml(model: TableEstimator) -> str:
@@ -24,9 +27,9 @@ def to_pmml(model: TableEstimator) -> str:
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting or AdaBoost classifier. Not supported: focal, hinge and gentle
-        AdaBoost's links, ``unseen="other"``, costs, isolation forests, surrogate splits, oblique splits and several
-        outputs.
+        A fitted tree, forest, gradient boosting or AdaBoost classifier, or an average of these: a vote, or a stack with
+        ``final_estimator="greedy"``. Not supported: focal, hinge and gentle AdaBoost's links, ``unseen="other"``,
+        costs, isolation forests, surrogate splits, oblique splits and several outputs.
 
     Returns
     -------
@@ -42,9 +45,10 @@ def to_pmml(model: TableEstimator) -> str:
     >>> '<TreeModel functionName="classification"' in text
     True
     """
-    plan = plan_of(model, "PMML")
-    _check(plan)
-    body = [_tree_model(plan, plan.trees[0], 0, True)] if plan.is_one_tree else _ensemble(plan)
+    plan = any_plan_of(model, "PMML")
+    for one in plan.members if isinstance(plan, CombinedPlan) else [plan]:
+        _check(one)
+    body = _combination(plan) if isinstance(plan, CombinedPlan) else _whole(plan)
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<PMML xmlns="http://www.dmg.org/PMML-4_4" version="4.4">',
@@ -72,7 +76,7 @@ def _check(plan: Plan) -> None:
     for text in texts:
         if _NOT_XML.search(text):
             plan.refuse(f"the text {text!r}, which is not valid in XML,", "Rename it before the fit.")
-    if any(f.name in ("prediction", "target") or f.name.startswith(("score_", "probability(")) for f in plan.features):
+    if any(f.name in ("prediction", "target") or f.name.startswith(_OUTPUTS) for f in plan.features):
         plan.refuse("a column that has the name of an output", "Rename it before the fit.")
 
 
@@ -223,6 +227,11 @@ def _segments(models: list[str], method: str) -> str:
     return f'<Segmentation multipleModelMethod="{method}">{"".join(parts)}</Segmentation>'
 
 
+def _whole(plan: Plan) -> list[str]:
+    """Return a complete model."""
+    return [_tree_model(plan, plan.trees[0], 0, True)] if plan.is_one_tree else _ensemble(plan)
+
+
 def _ensemble(plan: Plan) -> list[str]:
     function = "regression" if plan.classes is None else "classification"
     opening = f'<MiningModel functionName="{function}">{_schema(plan, True)}{_output(plan)}'
@@ -268,4 +277,123 @@ def _regression(plan: Plan) -> str:
     return (
         f'<RegressionModel functionName="{function}" normalizationMethod="{method}"><MiningSchema>'
         f'<MiningField name="target" usageType="target"/>{fields}</MiningSchema>{"".join(tables)}</RegressionModel>'
+    )
+
+
+# ---- averages of models -------------------------------------------------------------------------------------------
+
+
+def _combination(plan: CombinedPlan) -> list[str]:
+    """Return a chain: the members, then a regression model that averages their predictions."""
+    function = "regression" if plan.classes is None else "classification"
+    models = [_member(member, k) for k, member in enumerate(plan.members)]
+    opening = f'<MiningModel functionName="{function}">{_schema(plan, True)}{_output(plan)}'
+    return [opening, _segments([*models, _mean_of(plan)], "modelChain"), "</MiningModel>"]
+
+
+def _member(member: Plan, k: int) -> str:
+    """Return a member with other names of its outputs."""
+    text = "".join(_whole(member))
+    for label in [] if member.classes is None else member.classes[0].tolist():
+        name = quoteattr(f"probability({_text(label)})")
+        text = text.replace(f"<OutputField name={name}", f"<OutputField name={quoteattr(_output_of(k, label))}")
+    text = text.replace('<OutputField name="prediction"', f'<OutputField name="member_{k}"')
+    return re.sub(r'name="score_(\d+)"', rf'name="member_{k}_score_\1"', text)
+
+
+def _output_of(k: int, label: object) -> str:
+    return f"member_{k}_probability({_text(label)})"
+
+
+def _apply(function: str, *arguments: str) -> str:
+    return f'<Apply function="{function}">{"".join(arguments)}</Apply>'
+
+
+def _constant(value: float) -> str:
+    return f'<Constant dataType="double">{value!r}</Constant>'
+
+
+def _field(name: str) -> str:
+    return f"<FieldRef field={quoteattr(name)}/>"
+
+
+class _Fields:
+    """Derived fields, in the order in which they are computed."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def add(self, name: str, expression: str) -> str:
+        """Add a field and return its name."""
+        self.texts.append(
+            f'<DerivedField name={quoteattr(name)} optype="continuous" dataType="double">{expression}</DerivedField>'
+        )
+        return name
+
+    def tempered(self, names: list[str], temperature: float | None, prefix: str) -> list[str]:
+        """Divide the logarithms of probabilities by a temperature and normalise."""
+        if temperature is None:
+            return names
+        powers = []
+        for k, name in enumerate(names):
+            log = _apply("ln", _apply("max", _field(name), _constant(2.0**-52)))
+            powers.append(self.add(f"{prefix}_power_{k}", _apply("exp", _apply("/", log, _constant(temperature)))))
+        total = self.add(f"{prefix}_total", _apply("sum", *map(_field, powers)))
+        return [
+            self.add(f"{prefix}_tempered_{k}", _apply("/", _field(power), _field(total)))
+            for k, power in enumerate(powers)
+        ]
+
+
+def _mean_of(plan: CombinedPlan) -> str:
+    """Return the model that turns the outputs of members into the prediction."""
+    mean, fields = plan.mean, _Fields()
+    if plan.classes is None:
+        inputs = [f"member_{k}" for k in range(len(plan.members))]
+        names = [fields.add("mean_0", _weighted(inputs, mean.weights))]
+        labels = None
+    else:
+        labels = plan.classes[0].tolist()
+        each = [[_output_of(k, label) for label in labels] for k in range(len(plan.members))]
+        inputs = [name for names in each for name in names]
+        each = [fields.tempered(own, plan.temperature(k), f"member_{k}") for k, own in enumerate(each)]
+        names = [fields.add(f"mean_{j}", _weighted([own[j] for own in each], mean.weights)) for j in range(len(labels))]
+        names = _calibrated(fields, names, mean.calibration)
+    tables = [_table(name, None if labels is None else labels[j]) for j, name in enumerate(names)]
+    used = "".join(f"<MiningField name={quoteattr(name)}/>" for name in inputs)
+    function = "regression" if labels is None else "classification"
+    return (
+        f'<RegressionModel functionName="{function}" normalizationMethod="none"><MiningSchema>'
+        f'<MiningField name="target" usageType="target"/>{used}</MiningSchema>'
+        f"<LocalTransformations>{''.join(fields.texts)}</LocalTransformations>{''.join(tables)}</RegressionModel>"
+    )
+
+
+def _weighted(names: list[str], weights: list[float]) -> str:
+    """Return the weighted sum of fields."""
+    terms = [_apply("*", _constant(weight), _field(name)) for name, weight in zip(names, weights, strict=True)]
+    return terms[0] if len(terms) == 1 else _apply("sum", *terms)
+
+
+def _calibrated(fields: _Fields, names: list[str], by: float | Curve | None) -> list[str]:
+    """Return the names of calibrated probabilities."""
+    if not isinstance(by, Curve):
+        return fields.tempered(names, by, "mean")
+    if len(by.predicted) == 1:
+        second = _constant(float(by.observed[0]))
+    else:
+        points = "".join(
+            f'<LinearNorm orig="{x!r}" norm="{y!r}"/>'
+            for x, y in zip(by.predicted.tolist(), by.observed.tolist(), strict=True)
+        )
+        second = f'<NormContinuous field={quoteattr(names[1])} outliers="asExtremeValues">{points}</NormContinuous>'
+    fields.add("mean_second", second)
+    return [fields.add("mean_first", _apply("-", _constant(1.0), _field("mean_second"))), "mean_second"]
+
+
+def _table(name: str, label: object) -> str:
+    category = "" if label is None else f" targetCategory={quoteattr(_text(label))}"
+    return (
+        f'<RegressionTable intercept="0.0"{category}><NumericPredictor name={quoteattr(name)} coefficient="1.0"/>'
+        "</RegressionTable>"
     )

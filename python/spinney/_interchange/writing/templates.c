@@ -31,16 +31,16 @@ static double exp_ieee(double x) {
   return result;
 }
 // ---- log
-/* The natural logarithm of a number of at least 1, bit-identical on every machine. */
+/* The natural logarithm of a positive number, bit-identical on every machine. */
 static double log_ieee(double x) {
   const uint64_t sqrt_half = UINT64_C(0x3FE6A09E667F3BCD);
   uint64_t bits, exponent;
   double e, m, s, z, p;
   memcpy(&bits, &x, sizeof bits);
-  exponent = (bits - sqrt_half) >> 52;
+  exponent = ((bits - sqrt_half) >> 52) & 0xFFF;
   bits -= exponent << 52;
   memcpy(&m, &bits, sizeof m);
-  e = (double)exponent;
+  e = exponent < 0x800 ? (double)exponent : (double)exponent - 4096.0;
   s = (m - 1.0) / (m + 1.0);
   z = s * s;
   p = 1.0 / 23.0;
@@ -93,12 +93,45 @@ static void combine(const double *row, double *split) {
     split[n_plain + k] = total;
   }
 }
+// ---- combine_pairs
+/* Weighted sums, products and ratios; missing where products and ratios are not finite. */
+static void combine(const double *row, double *split) {
+  int k;
+  for (k = 0; k < n_plain; ++k) split[k] = row[plain_column[k]];
+  for (k = 0; k < n_combinations; ++k) {
+    const double a = row[part_column[2 * k]], b = row[part_column[2 * k + 1]];
+    double found = operation[k] == 1 ? a * b : a / b;
+    if (operation[k] == 0) {
+      found = part_coefficient[2 * k] * a;
+      found = found + part_coefficient[2 * k + 1] * b;
+    } else if (found - found != 0) {
+      found = found - found;
+    }
+    split[n_plain + k] = found;
+  }
+}
+// ---- linear_leaf
+static double value_of(uint32_t at, const double *row) {
+  const double *constant = leaf_of(at, row);
+  const size_t leaf = (size_t)(constant - leaf_value);
+  double sum = leaf_base[leaf];
+  uint32_t t;
+  if (term_begin[leaf] == term_begin[leaf + 1]) return *constant;
+  for (t = term_begin[leaf]; t < term_begin[leaf + 1]; ++t) {
+    double x = row[term_column[t]];
+    if (x != x) return *constant;
+    x = x < term_low[t] ? term_low[t] : x;
+    x = x > term_high[t] ? term_high[t] : x;
+    sum += term_slope[t] * (x - term_middle[t]);
+  }
+  return sum;
+}
 // ---- scores
 void @NAME@_scores(const double *row, double *out) {
   int t, k;
   @COMBINE@
   for (k = 0; k < n_scores; ++k) out[k] = 0.0;
-  for (t = 0; t < n_trees; ++t) out[t % n_scores] += *leaf_of(tree_root[t], @SPLIT_ROW@);
+  for (t = 0; t < n_trees; ++t) out[t % n_scores] += @VALUE_OF@(tree_root[t], @SPLIT_ROW@);
   for (k = 0; k < n_scores; ++k) out[k] += start[k];
 }
 // ---- link_identity
@@ -238,4 +271,45 @@ void @NAME@_class(const double *row, int *codes) {
   for (j = 0; j < n_classes; ++j)
     if (expected[j] <= least * (1 + 1e-12)) break;
   codes[0] = j;
+}
+// ---- temper
+/* Divide the logarithms of probabilities by a temperature and normalise. */
+static void temper(double *proba, double temperature) {
+  double most, sum = 0.0;
+  int k;
+  if (is_second_alone) proba[0] = 1.0 - proba[1];
+  for (k = 0; k < n_values; ++k) {
+    const double p = proba[k] < 0x1p-52 ? 0x1p-52 : proba[k];
+    proba[k] = log_ieee(p) / temperature;
+  }
+  most = proba[0];
+  for (k = 1; k < n_values; ++k) most = proba[k] > most ? proba[k] : most;
+  for (k = 0; k < n_values; ++k) proba[k] = exp_ieee(proba[k] - most);
+  for (k = 0; k < n_values; ++k) sum += proba[k];
+  for (k = 0; k < n_values; ++k) proba[k] /= sum;
+}
+// ---- curve
+/* The calibration curve of two classes: linear between its points. */
+static void calibrate(double *proba) {
+  double x = proba[1];
+  int at = 0;
+  x = x < curve_x[0] ? curve_x[0] : x;
+  x = x > curve_x[n_points - 1] ? curve_x[n_points - 1] : x;
+  while (at + 2 < n_points && curve_x[at + 1] <= x) ++at;
+  if (n_points == 1) {
+    proba[1] = curve_y[0];
+  } else {
+    const double fraction = (x - curve_x[at]) / (curve_x[at + 1] - curve_x[at]);
+    const double step = fraction * (curve_y[at + 1] - curve_y[at]);
+    proba[1] = fraction == 1.0 ? curve_y[at + 1] : curve_y[at] + step;
+  }
+  proba[0] = 1.0 - proba[1];
+}
+// ---- add_member
+static void add_member(double weight, const double *own, double *out) {
+  int k;
+  for (k = 0; k < n_values; ++k) {
+    const double weighted = weight * own[k];
+    out[k] += weighted;
+  }
 }

@@ -18,12 +18,13 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._model.file.container import field, refuse
+from spinney._model.file.container import MAX_EXPANSION, field, refuse
 
 Known = dict[str, Any]
 Size = int | str | None
 Bound = float | str
 _PACKED = frozenset({"bool", "uint8", "uint16", "uint32", "int32", "int64", "float64"})
+_SMALL = 2**16  # bytes of an array that may be compressed to any size
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "least": operator.ge,
     "above": operator.gt,
@@ -131,7 +132,7 @@ def number(least: Bound = -math.inf, *, key: str = "", **bounds: Bound) -> Field
 
     def read(value: Any, name: str, known: Known) -> float:
         found = math.inf if value == "inf" else value
-        if type(found) not in (int, float) or not _is_within(found, limits, known):
+        if type(found) not in (int, float) or found == -math.inf or not _is_within(found, limits, known):
             lack(name)
         return float(found)
 
@@ -299,10 +300,14 @@ def columns(*integers: str) -> Field:
 
 
 def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
-    """Compress an array."""
-    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    packed = base64.b64encode(zlib.compress(little.tobytes(), 6)).decode("ascii")
-    return {"type": array.dtype.name, "shape": list(array.shape), "data": packed}
+    """Compress an array, at most to a size that files may expand from."""
+    data = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes()
+    packed = zlib.compress(data, 6)
+    if len(data) > MAX_EXPANSION * len(packed) and len(data) > _SMALL:
+        packer = zlib.compressobj(6, strategy=zlib.Z_HUFFMAN_ONLY)  # at least one bit per byte
+        packed = packer.compress(data) + packer.flush()
+    text = base64.b64encode(packed).decode("ascii")
+    return {"type": array.dtype.name, "shape": list(array.shape), "data": text}
 
 
 def array_from_json(
@@ -324,7 +329,7 @@ def array_from_json(
         refuse(f"is damaged: {which} cannot be decompressed")
     if len(data) != n_bytes:
         refuse(f"is damaged: {which} has the wrong number of bytes")
-    return np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("=")).reshape(found)
+    return np.frombuffer(bytearray(data), dtype=dtype).astype(dtype.newbyteorder("="), copy=False).reshape(found)
 
 
 def numbers_from_json(values: list[Any], name: str, n_axes: int = 1, finite: bool = True) -> NDArray[np.float64]:

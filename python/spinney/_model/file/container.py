@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import math
 import os
 import platform
 import secrets
@@ -18,6 +19,9 @@ import spinney._engine as _engine
 from spinney._data.csv_format import CsvFormat
 from spinney._names import MODEL_FILE_MAGIC
 
+MAX_EXPANSION = 100  # bytes of decompressed arrays per byte of a file
+_SPARE_BYTES = 64 * 2**20  # of decompressed arrays that a file of any size may have
+_WIDEST = 8  # bytes of a number
 CHECKPOINT = "checkpoint"  # kind of a file that holds the rounds of an unfinished fit
 
 
@@ -115,10 +119,28 @@ def from_bytes(data: bytes, is_checkpoint: bool = False) -> tuple[dict[str, Any]
     header = json.loads(file.header, parse_constant=_refuse_constant)
     if not isinstance(header, dict):
         refuse("is damaged: its header is not a JSON object")
+    _check_expansion(header, len(data))
     if is_checkpoint != (header.get("kind") == CHECKPOINT):
         model = "is a model. Name another file for the checkpoint."
         refuse(model if is_checkpoint else "is a checkpoint of a fit. Pass it to fit, as checkpoint.")
     return header, file
+
+
+def _check_expansion(header: dict[str, Any], n_bytes: int) -> None:
+    """Refuse a header whose arrays would take far more memory than the file, before any of them is decompressed."""
+    entries: list[Any] = [header]
+    claimed = 0
+    while entries:
+        entry = entries.pop()
+        if isinstance(entry, dict):
+            if isinstance(shape := entry.get("shape"), list) and "data" in entry:
+                is_narrow = entry.get("type") in ("bool", "uint8")
+                claimed += (1 if is_narrow else _WIDEST) * math.prod(max(n, 0) for n in shape if type(n) is int)
+            entries += entry.values()
+        elif isinstance(entry, list):
+            entries += entry
+    if claimed > MAX_EXPANSION * n_bytes + _SPARE_BYTES:
+        refuse(f"is damaged: its arrays claim {claimed:,} bytes, which a file of {n_bytes:,} bytes does not hold")
 
 
 def with_csv_format(header: dict[str, Any], format_: CsvFormat | None) -> dict[str, Any]:

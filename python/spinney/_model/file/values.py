@@ -42,7 +42,7 @@ def _parameter_to_json(name: str, value: object) -> Any:
         return True
     if name == "callbacks" or (name == "scoring" and not isinstance(value, str)):
         return None
-    if name == "criterion" and not isinstance(value, str):
+    if name == "criterion" and value is not None and not isinstance(value, str):
         return "user"  # code is not saved: a loaded model predicts, and needs a criterion only for another fit
     if name == "cost_matrix":
         frame = labelled_rows(value)

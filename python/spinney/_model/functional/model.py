@@ -157,13 +157,15 @@ class FittedFunctions(ScoredModel):
         return found
 
     def staged_scores(self, inputs: Inputs) -> Iterator[Floats]:
-        """Yield the scores after each round."""
+        """Yield the scores after each round; those after the last are bit-identical to `scores_of`."""
         found = np.tile(self.start, (inputs.n_rows, 1))
-        for round_ in range(self.n_rounds):
+        for round_ in range(self.n_rounds - 1):
             for k in range(self.n_scores):
                 part, step = self.step(round_, k)
                 found[:, k] += self.factors[round_, k] * part.values(inputs, step)
             yield found.copy()
+        if self.n_rounds:
+            yield self.scores_of(inputs)  # in another order of the steps
 
     def of_column(self, inputs: Inputs, feature: int, score: int) -> Floats:
         """Add up, for one score, the steps that read one column and no other."""

@@ -6,8 +6,9 @@ bit-identical on every processor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ _OF_TERMS = {
     "minkowski": "powers",
     "cosine": "squares",
     "mahalanobis": "squares",
+    "seuclidean": "squares",
+    "sqeuclidean": "squares",
+    "correlation": "squares",
 }
 _OF_COLUMNS = {"hamming": "differing", "gower": "gower"}
 PRECOMPUTED = "precomputed"
@@ -44,7 +48,7 @@ _SAVED = saved_fields(
     p=number(above=0, below=np.inf),
     design=optional(DESIGN),
     low=optional(array("float64", "n_features")),
-    width=optional(array("float64", "n_features", above=0)),
+    width=optional(array("float64", "n_features", least=0)),
     kept=optional(array("int32", "n_kept", least=0, below="n_terms")),
     factor=optional(array("float64", "n_kept", "n_kept")),
 )
@@ -63,7 +67,7 @@ class Measure:
     design : Design or None
         How columns become terms; None if the distance compares columns.
     low, width : ndarray of shape (n_features,) or None
-        Minimum and range of numbers, for Gower's distance.
+        Minimum and range of numbers, for Gower's distance; a range of 0: the column is constant, and left out.
     kept, factor : ndarray of shape (n_kept,), (n_kept, n_kept), or None
         Linearly independent terms and the Cholesky factor of their covariance, for Mahalanobis' distance.
     function : callable or None
@@ -81,9 +85,20 @@ class Measure:
 
     @classmethod
     def learn(
-        cls, metric: Any, p: float, scale: str | None, columns: _engine.Table, schema: Schema, weight: Floats
+        cls,
+        metric: Any,
+        p: float,
+        scale: str | None,
+        columns: _engine.Table,
+        schema: Schema,
+        weight: Floats,
+        params: Mapping[str, Any] = MappingProxyType({}),
     ) -> Measure:
-        """Learn the scales from the rows of positive weight; `metric` is a resolved name or a function."""
+        """Learn the scales from the rows of positive weight; `metric` is a resolved name or a function.
+
+        `params` are scikit-learn's: weights `w` of Minkowski's distance, variances `V` of the standardised Euclidean
+        distance, the covariance `V` or its inverse `VI` of Mahalanobis' distance.
+        """
         if callable(metric):
             return cls("callable", design=Design.learn(columns, schema, weight, scale), function=metric)
         if metric in ("hamming", PRECOMPUTED):
@@ -91,13 +106,33 @@ class Measure:
         if metric == "gower":
             low, width = _ranges(columns, schema, weight)
             return cls(metric, low=low, width=width)
-        metric = (
-            {1.0: "manhattan", 2.0: "euclidean", np.inf: "chebyshev"}.get(p, metric)
-            if metric == "minkowski"
-            else metric
-        )
-        found = cls(metric, float(p), Design.learn(columns, schema, weight, scale))
-        return found._with_covariance(columns, weight) if metric == "mahalanobis" else found
+        design = Design.learn(columns, schema, weight, scale)
+        if metric == "mahalanobis":
+            found = cls(metric, float(p), design)
+            return found._with_covariance(columns, weight) if not params else found._with_given_covariance(**params)
+        if metric == "seuclidean":
+            variance = params.get("V")
+            variance = _variances(design.matrix(columns), weight) if variance is None else variance
+            design = _divided(design, np.sqrt(_one_per_term(variance, "V", len(design))))
+        if metric == "minkowski":
+            metric = {1.0: "manhattan", 2.0: "euclidean", np.inf: "chebyshev"}.get(p, metric)
+            if (factors := params.get("w")) is not None:
+                factors = _one_per_term(factors, "w", len(design))
+                design = _divided(design, np.where(factors > 0, exp(-log(factors) / p), 0.0))
+        return cls(metric, float(p) if p < np.inf else 2.0, design)
+
+    def _with_given_covariance(self, V: Any = None, VI: Any = None) -> Measure:
+        """Use the covariance of the terms, or its inverse, instead of that of the training rows."""
+        assert self.design is not None
+        name, n = ("V", len(self.design)) if VI is None else ("VI", len(self.design))
+        given = np.asarray(V if VI is None else VI, dtype=np.float64)
+        if given.shape != (n, n) or not np.isfinite(given).all() or np.linalg.eigvalsh(given).min(initial=1.0) <= 0:
+            raise ValueError(
+                f"{name!r} in metric_params must be a positive definite matrix of shape ({n}, {n}), a row for each "
+                f"term of the distance. Its shape is {given.shape}."
+            )
+        kept, factor = _factored(given if VI is None else np.asarray(np.linalg.inv(given), dtype=np.float64))
+        return replace(self, kept=kept, factor=factor)
 
     def _with_covariance(self, columns: _engine.Table, weight: Floats) -> Measure:
         assert self.design is not None
@@ -146,22 +181,23 @@ class Measure:
             return _read_distances(columns)
         if self.design is None:
             return self._column_terms(columns)
-        terms = self.design.matrix(columns)
-        if self.metric == "cosine":
+        if self.metric in ("cosine", "correlation"):
+            terms = self.design.matrix(columns)
+            if self.metric == "correlation":
+                terms = terms - sum(terms, np.zeros(terms.shape[1])) / max(1, len(terms))
             terms = _normalised(terms)
         elif self.factor is not None and self.kept is not None:
-            terms = _solved(self.factor, terms[self.kept])
+            terms = _solved(self.factor, self.design.matrix(columns)[self.kept])
+        else:
+            return self.design.matrix(columns, by_row=True)
         return np.ascontiguousarray(terms.T)
 
     def _column_terms(self, columns: _engine.Table) -> Floats:
-        terms = np.empty((columns.n_rows, columns.n_columns))
-        for j in range(columns.n_columns):
-            values = np.clip(np.asarray(columns.column(j)), -_FARTHEST, _FARTHEST)
-            if self.low is None or self.width is None:
-                terms[:, j] = np.where(np.isnan(values), _NO_VALUE, values)
-            else:
-                terms[:, j] = (values - self.low[j]) / self.width[j]
-        return terms
+        terms = np.clip(_all_columns(columns), -_FARTHEST, _FARTHEST)
+        if self.low is None or self.width is None:
+            return np.where(np.isnan(terms), _NO_VALUE, terms)
+        varies = self.width > 0
+        return np.where(varies, (terms - self.low) / np.where(varies, self.width, 1.0), np.nan)
 
     def n_terms(self, n_features: int) -> int:
         """Return the number of terms of a row."""
@@ -169,13 +205,13 @@ class Measure:
             return n_features
         if self.kept is not None:
             return len(self.kept)
-        return len(self.design) + (self.metric == "cosine")
+        return len(self.design) + (self.metric in ("cosine", "correlation"))
 
     def distances(self, keys: Floats, n_terms: int) -> Floats:
         """Turn the engine's sums into distances."""
-        if self.metric in ("euclidean", "mahalanobis"):
+        if self.metric in ("euclidean", "seuclidean", "mahalanobis"):
             return np.sqrt(keys)
-        if self.metric == "cosine":
+        if self.metric in ("cosine", "correlation"):
             return keys / 2
         if self.metric == "minkowski":
             return exp(log(keys) / self.p)
@@ -205,31 +241,66 @@ class Measure:
         return measure
 
 
+def _one_per_term(given: Any, name: str, n: int) -> Floats:
+    """Return the numbers of metric_params, one for each term of the distance; refuse others."""
+    numbers = np.asarray(given, dtype=np.float64)
+    if numbers.shape != (n,) or not (np.isfinite(numbers) & (numbers >= 0)).all():
+        raise ValueError(
+            f"{name!r} in metric_params must be {n} finite numbers of at least 0, one for each term of the distance. "
+            f"Its shape is {numbers.shape}."
+        )
+    return numbers
+
+
+def _variances(terms: Floats, weight: Floats) -> Floats:
+    """Return the variance of each term, where a row of weight 2 counts twice."""
+    total = float(weight.sum())
+    means = (terms * weight).sum(axis=1, keepdims=True) / total
+    return np.asarray(((terms - means) ** 2 * weight).sum(axis=1) / (total - 1 if total > 1 else total))
+
+
+def _divided(design: Design, divisor: Floats) -> Design:
+    """Divide each term by a number; terms with the divisor 0 are left out."""
+    kept = divisor > 0
+    chosen = {name: numbers[kept] for name, numbers in design.arrays.items()}
+    return replace(design, **chosen | {"scale": design.scale[kept] * divisor[kept]})
+
+
+def _all_columns(columns: _engine.Table) -> Floats:
+    """Return the numbers and codes of all columns, (n_rows, n_columns)."""
+    return columns.block(np.arange(columns.n_columns, dtype=np.int32), True)
+
+
 def _read_distances(columns: _engine.Table) -> Floats:
     """Return a matrix of distances to the training rows, (n_rows, n_training_rows)."""
-    found = np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
+    found = _all_columns(columns)
     if not (np.isfinite(found) & (found >= 0)).all():
         row, column = np.argwhere(~(np.isfinite(found) & (found >= 0)))[0]
         raise ValueError(
             f"metric='precomputed' needs finite distances of at least 0, but X has {found[row, column]:g} in row "
             f"{row}, column {column}."
         )
-    return np.ascontiguousarray(found)
+    return found
 
 
 def _ranges(columns: _engine.Table, schema: Schema, weight: Floats) -> tuple[Floats, Floats]:
-    """Return minimum and range of each column of numbers; codes of categories, which differ by 1 or more, stay."""
+    """Return minimum and range of each column of numbers; codes of categories, which differ by 1 or more, stay.
+
+    Constant columns have the range 0: in the mean over the columns that two rows have, they would only hide the others.
+    """
     low, width = np.zeros(schema.n_features), np.ones(schema.n_features)
     used = weight > 0
     for j, n_categories in enumerate(schema.n_categories):
-        if n_categories:
-            continue
         values = np.asarray(columns.column(j))[used]
-        values = values[np.abs(values) < _FARTHEST]  # an infinite number has the largest distance from all others
-        if len(values):
-            low[j] = values.min()
-            width[j] = (values.max() - low[j]) or 1.0
-    return low, width
+        values = values[~np.isnan(values)]
+        if len(values) and (values == values[0]).all():
+            width[j] = 0.0
+        elif not n_categories:
+            values = values[np.abs(values) < _FARTHEST]  # an infinite number has the largest distance from all others
+            if len(values):
+                low[j] = values.min()
+                width[j] = np.ptp(values) or 1.0
+    return low, width if width.any() else np.ones(schema.n_features)
 
 
 def _normalised(terms: Floats) -> Floats:

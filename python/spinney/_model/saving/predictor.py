@@ -220,6 +220,7 @@ class CombinedPredictor(ABC):
             refuse("is damaged: it lacks models")
         self._name = name
         self.schema: Schema = models[0].schema
+        self._is_open = all(model.schema.is_open for model in models)
         self._names = ensemble["_names"]
         self._column_names = ensemble["_column_names"]
         for attribute in ("classes_", "n_features_in_", "feature_names_in_"):
@@ -240,6 +241,8 @@ class CombinedPredictor(ABC):
 
     def _table(self, X: TableLike) -> PickTable:
         table = pick_table(X)
+        if self._is_open:
+            return table  # members choose their columns
         order = match_columns(table.names, table.n_columns, self._column_names, self.n_features_in_, self._name)
         return table if order is None else pick_table(table.take(columns=np.array(order)))
 

@@ -102,6 +102,8 @@ class SavedModel:
             pool = self.schema.pool
             for array in (np.array(pool.plain, dtype=np.int64), pool.parts.astype(np.int64), pool.coefficients):
                 digest.update(np.ascontiguousarray(array).tobytes())
+            if set(pool.operations) != {"sum"}:
+                digest.update(" ".join(pool.operations).encode())
         for tree in self.model.trees():
             digest.update(tree.__getstate__()[1])
         return digest.hexdigest()

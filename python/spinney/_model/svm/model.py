@@ -96,8 +96,8 @@ class FittedMargin(ScoredModel):
     def rows(self, columns: _engine.Table) -> Floats:
         """Return rows as the machines read them."""
         if self.design is None:
-            return np.column_stack([np.asarray(columns.column(j)) for j in range(columns.n_columns)])
-        return np.ascontiguousarray(self.design.matrix(columns).T)
+            return columns.block(np.arange(columns.n_columns, dtype=np.int32), True)
+        return self.design.matrix(columns, by_row=True)
 
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Score rows, (n_rows, n_machines)."""
@@ -267,6 +267,17 @@ def _one_round(q: Floats, p: Floats, product: Floats, total: Floats) -> Floats:
 
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
+MAX_DEGREE = 1000  # of fits and of files: each kernel value takes so many multiplications
+
+
+def largest_kernel_value(kernel: str, gamma: float, coef0: float, degree: int, rows: Floats) -> float:
+    """Return the size of the largest kernel value of some rows, infinity if it overflows; 1 for bounded kernels."""
+    if kernel not in ("linear", "poly") or not len(rows):
+        return 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = (rows * rows).sum(axis=1)  # no product of two rows is larger than both squares
+        largest = float(np.abs(products if kernel == "linear" else (gamma * products + coef0) ** degree).max())
+    return largest if np.isfinite(largest) else np.inf
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -301,9 +312,9 @@ class FittedMachines(FittedMargin):
     saved = saved_fields(
         **_MACHINES,
         kernel=word((*KERNELS, "precomputed")),
-        gamma=number(below=np.inf),
+        gamma=number(0.0, below=np.inf),
         coef0=number(below=np.inf),
-        degree=integer(least=0, below=2**31),
+        degree=integer(least=0, most=MAX_DEGREE),
         vectors=array("float64", None, "n_terms"),
         coefficients=array("float64", None, None),
         n_vectors=array("int32", "n_sides", least=0),
@@ -410,6 +421,11 @@ class FittedMachines(FittedMargin):
             refuse("is damaged: its coefficients do not fit its support vectors")
         if not np.array_equal(np.unique(found["vector"]), np.arange(n)):
             refuse("is damaged: its support vectors are not training rows")
+        shape = (found["kernel"], found["gamma"], found["coef0"], found["degree"])
+        with np.errstate(over="ignore"):
+            largest = np.abs(coefficients).sum(axis=1) * largest_kernel_value(*shape, found["vectors"])
+        if not np.isfinite(largest).all():
+            refuse("is damaged: the sums of its kernel values overflow")
         if design is None and n and found["support"].max() >= spec.schema.n_features:
             refuse("is damaged: row numbers of its support vectors exceed the number of training rows")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -41,6 +41,7 @@ from spinney._tree.settings import GrowthSettings
 from spinney._tree.task import Target
 
 METHOD_OF = {"squared_error": "anova", "poisson": "poisson", "exponential": "exp"}
+_MAX_DEPTH = 30
 _LARGEST = 1e70  # target whose risks, which are squares, can be multiplied
 
 
@@ -94,7 +95,9 @@ class RpartResult:
 
 def fit_by_rpart(estimator: GrowingEstimator, X: Input, inputs: FitInputs) -> RpartResult:
     """Fit a tree by rpart's rules."""
-    settings = estimator._settings
+    settings = replace(estimator._settings, max_depth=estimator.max_depth or _MAX_DEPTH)
+    if settings.searches_size:
+        raise ValueError("rpart's rules choose no max_depth or min_samples_leaf. Set them, or dialect=None.")
     check_supported(settings, is_classifier(estimator), inputs.exposure)
     quirks = settings.dialect == "rpart_quirks"
     table = X.table
@@ -173,7 +176,7 @@ def check_supported(settings: GrowthSettings, has_classes: bool, exposure: Colum
         )
     if exposure is not None and settings.criterion != "poisson":
         raise ValueError("exposure requires method='poisson'.")
-    if settings.max_depth is None or settings.max_depth > 30:
+    if settings.max_depth is not None and settings.max_depth > _MAX_DEPTH:
         raise ValueError("rpart's trees have a depth of at most 30. Set max_depth to 30 or less.")
 
 

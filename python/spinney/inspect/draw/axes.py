@@ -75,6 +75,28 @@ VALUE_COLOUR = "#0072B2"
 INK, PALE = "#222222", "#777777"
 
 
+def ink() -> str:
+    """Return the colour of lines and marks that stand out: dark, or light in a dark style of matplotlib."""
+    return INK if _is_light() else "#eeeeee"
+
+
+def pale() -> str:
+    """Return the colour of lines in the background."""
+    return PALE if _is_light() else "#999999"
+
+
+def paper() -> str:
+    """Return the background colour of axes in the current style of matplotlib."""
+    from matplotlib.colors import to_hex
+
+    colour: str = to_hex(pyplot().rcParams["axes.facecolor"])
+    return colour
+
+
+def _is_light() -> bool:
+    return sum(int(paper()[k : k + 2], 16) for k in (1, 3, 5)) > 1.5 * 255
+
+
 def class_colour(code: int) -> str:
     """Return the colour of a class; after eight they repeat, darker."""
     base = CLASS_COLOURS[code % len(CLASS_COLOURS)]

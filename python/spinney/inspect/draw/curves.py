@@ -1,8 +1,8 @@
-"""Curves and bars of models: impurity, importances, pruning, chosen parameters, learning curves, margins."""
+"""Curves and bars of models: importances, pruning, chosen parameters, learning curves, margins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,49 +18,6 @@ from spinney.inspect.text.tables import importance_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes:
-    """Plot the impurity of two classes as a function of the probability p of one of them.
-
-    Gini's impurity is 2 p (1 - p), the entropy -p log2 p - (1 - p) log2 (1 - p), the misclassification min(p, 1 - p).
-    All are 0 for a pure node and largest at one half; the first two are strictly concave, so that they distinguish
-    splits with equal misclassification.
-
-    Parameters
-    ----------
-    scaled : bool, default=True
-        Halve the entropy, so that all three reach one half.
-    ax : Axes, optional
-        Where to draw; None: a new figure.
-
-    Returns
-    -------
-    Axes
-        The axes.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("agg")
-    >>> import spinney
-    >>> ax = spinney.plot_impurity_curves()
-    >>> matplotlib.pyplot.close(ax.figure)
-    """
-    ax = axes_of(ax, 6.0, 4.0, "top", "right")
-    p = np.linspace(0, 1, 201)
-    inside = np.clip(p, 1e-12, 1 - 1e-12)
-    entropy = -inside * np.log2(inside) - (1 - inside) * np.log2(1 - inside)
-    curves = [
-        ("entropy / 2" if scaled else "entropy", entropy / 2 if scaled else entropy, "-", 0),
-        ("Gini", 2 * p * (1 - p), "--", 5),
-        ("misclassification", np.minimum(p, 1 - p), "-.", 2),
-    ]
-    for name, height, dash, code in curves:
-        ax.plot(p, height, dash, color=CLASS_COLOURS[code], linewidth=2, label=name)
-    ax.set(xlim=(0, 1), ylim=(0, 0.55 if scaled else 1.05), xlabel="probability of the first class", ylabel="impurity")
-    ax.legend(loc="lower center", frameon=False)
-    return ax
 
 
 def plot_importances(model: TableEstimator, *, max_columns: int = 15, ax: Axes | None = None) -> Axes:
@@ -144,7 +101,14 @@ def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     return draw_complexity(table, ax)
 
 
-_LABELS = {"n_neighbors": "neighbours", "cell": "edge of a cell", "bin_count": "bins between origin and largest value"}
+_LABELS = {
+    "n_neighbors": "neighbours",
+    "cell": "edge of a cell",
+    "bin_count": "bins between origin and largest value",
+    "max_depth": "maximum depth",
+    "min_samples_leaf": "rows in a leaf, at least",
+    "C": "C",
+}
 
 
 def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
@@ -186,8 +150,11 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     values, error = results[name], results["risk" if name == "bin_count" else "error"]
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "marker": "o", "markersize": 4}
     ax.errorbar(values, error, results.get("error_se"), capsize=3, elinewidth=1, label="held-out rows", **line)
-    best = int(np.argmin(error))
+    chosen = getattr(model, f"{name}_", None)
+    best = int(np.argmin(error)) if chosen is None else int(np.flatnonzero(values == chosen)[0])
     axes.ring(ax, values[best], error[best], f"chosen: {values[best]:.4g}")
+    if name == "C":
+        ax.set_xscale("log")
     ax.set(xlabel=_LABELS[name], ylabel="estimated risk" if name == "bin_count" else _error_name(model))
     ax.legend(frameon=False)
     return ax
@@ -264,21 +231,22 @@ def _draw_validation(ax: Axes, model: TableEstimator, rounds: Any, loss: Any) ->
 def plot_margins(
     model: TableEstimator, X: Any, y: Any, *, rounds: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Plot the distribution of the margins of rows after some rounds of AdaBoost.
+    """Plot the distribution of the margins of rows after some rounds of boosting, or some trees of a forest.
 
-    Each curve is the cumulative distribution of the margins. Its value at 0 is the error. Margins keep growing after
-    all training rows are classified correctly.
+    Each curve is the cumulative distribution of the margins. Its value at 0 is the error. In boosting, margins keep
+    growing after all training rows are classified correctly. The margin is the probability of a row's class less the
+    largest probability of another class; for AdaBoost, the difference of the votes as a fraction of all votes.
 
     Parameters
     ----------
     model : estimator
-        A fitted `AdaBoostClassifier`.
+        A fitted classifier with `staged_predict_proba`, such as AdaBoost, gradient boosting, bagging or a forest.
     X : table of shape (n_samples, n_features)
         Rows, such as the training set.
     y : array-like of shape (n_samples,)
         Their classes.
     rounds : sequence of int, optional
-        After which rounds, counted from 1; None: a tenth of them, a third, and all.
+        After which rounds or trees, counted from 1; None: a tenth of them, a third, and all.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
@@ -302,25 +270,35 @@ def plot_margins(
     >>> matplotlib.pyplot.close(ax.figure)
     """
     check_is_fitted(model)
-    if not hasattr(model, "staged_margins"):
-        raise TypeError(f"Margins need an AdaBoostClassifier, not a {type(model).__name__}.")
-    n_rounds = int(model.n_iter_)
+    if not hasattr(model, "staged_margins") and not hasattr(model, "staged_predict_proba"):
+        raise TypeError(f"Margins need a classifier with staged_predict_proba, which {type(model).__name__} has not.")
+    is_boosted = hasattr(model, "n_iter_")
+    n_rounds = int(model.n_iter_) if is_boosted else len(model.estimators_)
     chosen = sorted({max(1, n_rounds // 10), max(1, n_rounds // 3), n_rounds} if rounds is None else set(rounds))
     if not chosen or chosen[0] < 1 or chosen[-1] > n_rounds:
         raise ValueError(f"rounds must be numbers from 1 to {n_rounds}, the rounds of the model, not {rounds!r}.")
     ax = axes_of(ax, 7.0, 4.2, "top", "right")
     styles = [":", "--", "-"]
-    for t, margins in enumerate(model.staged_margins(X, y), start=1):
+    staged = model.staged_margins(X, y) if hasattr(model, "staged_margins") else _staged_margins(model, X, y)
+    for t, margins in enumerate(staged, start=1):
         if t in chosen:
             k = chosen.index(t)
             fraction = np.arange(1, len(margins) + 1) / len(margins)
             style = styles[max(0, len(styles) - len(chosen) + k)]
             look: dict[str, Any] = {"color": CLASS_COLOURS[k % len(CLASS_COLOURS)], "linewidth": 2}
-            ax.plot(np.sort(margins), fraction, style, label=plural(t, "round"), drawstyle="steps-post", **look)
+            look["label"] = plural(t, "round" if is_boosted else "member")
+            ax.plot(np.sort(margins), fraction, style, drawstyle="steps-post", **look)
     ax.axvline(0, color=INK, linewidth=0.8)
     ax.set(xlabel="margin", ylabel="fraction of the rows with at most this margin", xlim=(-1, 1), ylim=(0, 1))
     ax.legend(frameon=False, loc="upper left")
     return ax
+
+
+def _staged_margins(model: Any, X: Any, y: Any) -> Iterator[Floats]:
+    """Yield the margins of class probabilities after each round or tree."""
+    is_own = np.asarray(y).reshape(-1, 1) == np.asarray(model.classes_)
+    for proba in model.staged_predict_proba(X):
+        yield proba[is_own] - np.where(is_own, -np.inf, proba).max(axis=1)
 
 
 def draw_comparison(found: Any, metric: str, ax: Axes | None) -> Axes:

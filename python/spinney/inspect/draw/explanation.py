@@ -105,7 +105,9 @@ def draw_nearest(found: Any, max_columns: int, ax: Axes | None) -> Axes:
             gap = np.where(values == value, 0.0, 1.0)
         reach = np.nanmax(np.abs(gap), initial=0.0) or 1.0
         x = np.nan_to_num(gap / reach, nan=1.15)
-        ax.scatter(x, np.full(len(x), place), s=10 + 70 * found.likeness, color=VALUE_COLOUR, alpha=0.55, linewidths=0)
+        ax.scatter(
+            x, np.full(len(x), place), s=10 + 70 * found.similarity, color=VALUE_COLOUR, alpha=0.55, linewidths=0
+        )
         ax.plot([0], [place], marker="D", color=INK, markersize=5, zorder=3)
         far = int(np.argmax(np.abs(x)))
         if x[far]:
@@ -152,9 +154,12 @@ def draw_curves(found: Any, max_lines: int, ax: Axes | None) -> Axes:
     curves = [(found, None)] if found.outputs is None else [(found.output(name), name) for name in found.outputs]
     for k, (curve, name) in enumerate(curves):
         look = axes.class_look(k) if name is not None else axes.class_look(0) | {"color": VALUE_COLOUR}
+        drawstyle = "steps-mid" if found.is_stepped and not is_category else "default"
         if curve.individual is not None:
-            _draw_rows(ax, x, curve.individual, max_lines, look["color"], is_category)
-        style = {"linestyle": "", "markersize": 9} if is_category else {"linewidth": 2.4, "marker": None}
+            _draw_rows(ax, x, curve.individual, max_lines, look["color"], is_category, drawstyle)
+        style: dict[str, Any] = {"linestyle": "", "markersize": 9}
+        style = style if is_category else {"linewidth": 2.4, "marker": None}
+        style["drawstyle"] = drawstyle
         ax.plot(x, curve.average, label=None if name is None else short(name, 24), zorder=3, **look | style)
     _label_values(ax, found, 0, x)
     if len(found.deciles[0]):
@@ -167,14 +172,17 @@ def draw_curves(found: Any, max_lines: int, ax: Axes | None) -> Axes:
     return ax
 
 
-def _draw_rows(ax: Axes, x: Any, by_row: Floats, max_lines: int, colour: str, is_category: bool) -> None:
+def _draw_rows(
+    ax: Axes, x: Any, by_row: Floats, max_lines: int, colour: str, is_category: bool, drawstyle: str
+) -> None:
     shown = by_row[np.unique(np.linspace(0, len(by_row) - 1, min(max_lines, len(by_row))).astype(np.intp))]
     if is_category:
         for place in range(shown.shape[1]):
             spread = np.linspace(-0.18, 0.18, len(shown))
             ax.scatter(place + spread, shown[:, place], s=6, color=colour, alpha=0.25, linewidths=0, zorder=1)
         return
-    ax.plot(x, shown.T, color=colour, alpha=max(0.08, min(0.4, 12 / len(shown))), linewidth=0.8, zorder=1)
+    alpha = max(0.08, min(0.4, 12 / len(shown)))
+    ax.plot(x, shown.T, color=colour, alpha=alpha, linewidth=0.8, drawstyle=drawstyle, zorder=1)
 
 
 def draw_map(found: Any, ax: Axes | None) -> Axes:
@@ -184,7 +192,7 @@ def draw_map(found: Any, ax: Axes | None) -> Axes:
         raise ValueError(f"A map shows one output. Pass output=…, one of {known}.")
     ax = axes.axes_of(ax, 6.6, 5.0)
     x, y = (_places(found, axis) for axis in (0, 1))
-    if found.is_category(0) or found.is_category(1) or min(found.average.shape) < 3:
+    if found.is_stepped or found.is_category(0) or found.is_category(1) or min(found.average.shape) < 3:
         drawn: Any = ax.pcolormesh(x, y, found.average.T, cmap="cividis", shading="nearest")
     else:
         drawn = ax.contourf(x, y, found.average.T, levels=12, cmap="cividis")

@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from spinney._data.display import elide, grouped, one_line, percent, plural
+from spinney._data.display import elide, grouped, one_line, percent, plural, shortest, thousands
 from spinney._estimator.table_estimator import TableEstimator
+from spinney._estimator.user_criterion import name_of
 from spinney.inspect.draw.axes import INK, PALE, class_colour, ink_on, short, tint, value_tint
 from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import Names, Step, TreeReader, require_count
 
 Style = Literal["auto", "full", "compact"]
+Labels = Literal["all", "root", "none"]
 
 SIZE, SMALL = 10.0, 9.0  # of the font
 LEADING = 1.3
@@ -95,6 +97,44 @@ class Picture:
     is_compact: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What the boxes of a picture show; the parameters of `plot_tree` of these names."""
+
+    filled: bool = True
+    rounded: bool = True
+    impurity: bool = False
+    node_ids: bool = False
+    proportion: bool | None = None
+    label: Labels = "all"
+
+    def __post_init__(self) -> None:
+        if self.label not in ("all", "root", "none"):
+            raise ValueError(f"label must be 'all', 'root' or 'none', not {self.label!r}.")
+
+    @property
+    def has_details(self) -> bool:
+        """Whether boxes show more than those of small pictures have space for."""
+        return self.impurity or self.node_ids or self.proportion is not None
+
+    def words(self, node: int, name: str, text: str) -> str:
+        """Return a text with the name of what it is, in the boxes that have names."""
+        return f"{name} = {text}" if self.label == "all" or (self.label == "root" and node == 0) else text
+
+    def size(self, reader: TreeReader, node: int) -> str:
+        """Return the number of training rows of a node, their fraction, or both."""
+        n, fraction = f"{reader.n_rows(node):,}", percent(reader.fraction(node))
+        return f"{n} ({fraction})" if self.proportion is None else fraction if self.proportion else n
+
+    def lines(self, reader: TreeReader, node: int) -> list[str]:
+        """Return the number and the impurity of a node."""
+        number = [self.words(node, "node", str(node))] if self.node_ids else []
+        if not self.impurity:
+            return number
+        name, impurity = name_of(reader.model.criterion), float(reader.tree.impurity[node])
+        return [*number, self.words(node, name, grouped(reader.number(impurity, 3)))]
+
+
 @dataclass(kw_only=True)
 class _Block:
     """A node before it is placed: its texts, its children (-1: a leaf) and its size."""
@@ -139,6 +179,7 @@ def draw(
     decimals: int | None = None,
     style: Style = "auto",
     show_missing: bool | Collection[str] = "seen",
+    look: Look = Look(),
 ) -> Picture:
     """Return the picture of a fitted tree; parameters as in `plot_tree`."""
     if style not in ("auto", "full", "compact"):
@@ -146,16 +187,16 @@ def draw(
     require_count("max_depth", max_depth)
     reader = TreeReader(model, decimals, show_missing, feature_names, class_names)
     n_shown = sum(reader.is_end(step.node, max_depth) for step in reader.walk(max_depth))
-    is_compact = style == "compact" or (style == "auto" and n_shown > _FULL_LEAVES)
+    is_compact = style == "compact" or (style == "auto" and n_shown > _FULL_LEAVES and not look.has_details)
     is_upright = is_compact and n_shown > _FLAT_LEAVES
-    blocks = _blocks(reader, max_depth, is_compact, is_upright)
-    return _Drawing(reader, blocks, is_compact, is_upright).picture()
+    blocks = _blocks(reader, max_depth, is_compact, is_upright, look)
+    return _Drawing(reader, blocks, is_compact, is_upright, look).picture()
 
 
 # ---- texts of the nodes -----------------------------------------------------------------------------------------
 
 
-def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upright: bool) -> list[_Block]:
+def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upright: bool, look: Look) -> list[_Block]:
     position: dict[int, int] = {}
     blocks: list[_Block] = []
     for step in reader.walk(max_depth):
@@ -164,7 +205,11 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upri
             node=node,
             depth=int(reader.tree.depth[node]),
             is_last=is_last,
-            box=_compact_lines(reader, step, is_last, is_upright) if is_compact else _full_lines(reader, node, is_last),
+            box=(
+                _compact_lines(reader, step, is_last, is_upright, look)
+                if is_compact
+                else _full_lines(reader, node, is_last, look)
+            ),
             under="" if is_last or is_compact else short(reader.features[reader.column(node)].name, 30),
             label=_label(reader, step, is_compact),
             title=_title(reader, step),
@@ -177,19 +222,30 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upri
     return blocks
 
 
-def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str, float, bool]]:
-    lines = []
+def _full_lines(reader: TreeReader, node: int, is_last: bool, look: Look) -> list[tuple[str, float, bool]]:
+    lines = look.lines(reader, node)
     if reader.has_probabilities:
-        probabilities = reader.probabilities(node)[0]
-        is_short = len(probabilities) <= _MAX_PROBABILITIES
-        text = "\N{NO-BREAK SPACE} ".join(map(_short_decimal, probabilities))
-        lines.append(text if is_short else percent(reader.purity(node) or 0.0))
+        lines.append(_class_line(reader, node, look))
     elif spread := reader.spread(node):
         lines.append(grouped(spread))
-    lines.append(f"n = {reader.n_rows(node):,} ({percent(reader.fraction(node))})")
+    lines.append(look.words(node, "n", look.size(reader, node)))
     if is_last:
         lines += _hidden_leaves(reader, node)
     return [(_prediction(reader, node), SIZE, True), *[(line, SMALL, False) for line in lines]]
+
+
+def _class_line(reader: TreeReader, node: int, look: Look) -> str:
+    """Return the class probabilities, or the training weight of each class; of many classes, that of the predicted."""
+    probabilities = reader.probabilities(node)[0]
+    if len(probabilities) > _MAX_PROBABILITIES:
+        probabilities = [reader.purity(node) or 0.0]
+        if look.proportion is not False:
+            return percent(probabilities[0])
+    if look.proportion is False:
+        texts = [thousands(shortest(probability * reader.weight(node))) for probability in probabilities]
+    else:
+        texts = [_short_decimal(probability) for probability in probabilities]
+    return "\N{NO-BREAK SPACE} ".join(texts)
 
 
 def _hidden_leaves(reader: TreeReader, node: int) -> list[str]:
@@ -217,15 +273,19 @@ def _short_decimal(probability: float) -> str:
     return f"{min(max(probability, 0.01), 0.99):.2f}"[1:]
 
 
-def _compact_lines(reader: TreeReader, step: Step, is_last: bool, is_upright: bool) -> list[tuple[str, float, bool]]:
+def _compact_lines(
+    reader: TreeReader, step: Step, is_last: bool, is_upright: bool, look: Look
+) -> list[tuple[str, float, bool]]:
     node = step.node
     if not is_last:
         side, reach = reader.sides(node)[0], step.path.get(reader.column(node))
         first, lines = short(side.column, _LABEL_LETTERS), _joined(_condition_lines(reader, side, reach))
+        lines += look.lines(reader, node)
     else:
         purity = [_short_decimal(reader.purity(node) or 0.0)] if reader.has_probabilities else []
         first = _prediction(reader, node)
-        lines = [*purity, percent(reader.fraction(node)), *_hidden_leaves(reader, node)]
+        size = percent(reader.fraction(node)) if look.proportion is not False else look.size(reader, node)
+        lines = [*look.lines(reader, node), *purity, size, *_hidden_leaves(reader, node)]
         if is_upright:
             return [("  ".join([first, *lines]), SMALL, False)]
     return [(first, SMALL, True), *[(line, SMALL, False) for line in lines]]
@@ -242,12 +302,16 @@ def _joined(lines: list[str]) -> list[str]:
     return joined
 
 
-def _leaf_legend(reader: TreeReader, is_upright: bool) -> str:
+def _leaf_legend(reader: TreeReader, is_upright: bool, look: Look) -> str:
     """Return a description of the leaves of a compact picture."""
     what = "classes" if reader.is_classifier else "values"
     if reader.tree.n_outputs == 1:
-        what = "class, its probability" if reader.is_classifier else reader.centre
-    return f"leaf{', read upwards' * is_upright}: {what}, fraction of the rows"
+        what = reader.centre
+    details = ", number" * look.node_ids + ", impurity" * look.impurity
+    if reader.has_probabilities:
+        what, details = "class", f"{details}, its probability"
+    size = "fraction of the rows" if look.proportion is not False else "number of rows"
+    return f"leaf{', read upwards' * is_upright}: {what}{details}, {size}"
 
 
 def _label(reader: TreeReader, step: Step, is_compact: bool) -> list[str]:
@@ -274,8 +338,11 @@ def _title(reader: TreeReader, step: Step) -> str:
 class _Drawing:
     """The positions and shapes of blocks."""
 
-    def __init__(self, reader: TreeReader, blocks: list[_Block], is_compact: bool, is_upright: bool) -> None:
-        self.reader, self.blocks, self.is_compact, self.is_upright = reader, blocks, is_compact, is_upright
+    def __init__(
+        self, reader: TreeReader, blocks: list[_Block], is_compact: bool, is_upright: bool, look: Look
+    ) -> None:
+        self.reader, self.blocks, self.look = reader, blocks, look
+        self.is_compact, self.is_upright = is_compact, is_upright
         self.has_bars = not is_compact and reader.has_probabilities
         self.bottom = max(block.depth for block in blocks)
         self.under = 0.0 if is_compact else SIZE * LEADING + 2.0
@@ -311,7 +378,7 @@ class _Drawing:
             names = [short(label, _LABEL_LETTERS) for label in self.reader.classes[0]]
             entries += [(tint(class_colour(code), 1.0), name) for code, name in enumerate(names)]
         if self.is_compact:
-            entries.append(("", _leaf_legend(self.reader, self.is_upright)))
+            entries.append(("", _leaf_legend(self.reader, self.is_upright, self.look)))
         boxes: list[Rectangle] = []
         texts: list[Text] = []
         x, y, needed = MARGIN, MARGIN, 0.0
@@ -363,6 +430,8 @@ class _Drawing:
 
     def _fill(self, node: int) -> str:
         reader = self.reader
+        if not self.look.filled:
+            return "#ffffff"
         if reader.tree.n_outputs > 1:
             return "#f4f4f4"
         if not reader.is_classifier:
@@ -373,7 +442,8 @@ class _Drawing:
         x, width, height = block.x, block.width, block.height
         top, fill = self._top_of(block), self._fill(block.node)
         is_cut = block.is_last and not self.reader.is_leaf(block.node)
-        box = Rectangle(x - width / 2, top, width, height, fill, PALE if is_cut else INK, is_cut, 3.0)
+        edge, radius = PALE if is_cut else INK, 3.0 if self.look.rounded else 0.0
+        box = Rectangle(x - width / 2, top, width, height, fill, edge, is_cut, radius)
         node = NodePicture(block.node, block.title, box)
         if self.is_upright and block.is_last:
             node.shapes.append(Text(x, top + height / 2, *block.box[0], ink_on(fill), upright=True))

@@ -26,7 +26,7 @@ from spinney.inspect.text.reader import TreeReader
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MAX_POINTS = 3000
+MAX_POINTS = 3000
 _GRID, _POINTS = 150, 200  # points in each direction
 _MIN_SLACK = 1e-3
 Interval = tuple[float, float]
@@ -91,7 +91,7 @@ def plot_partition(
     columns = reader.values(X)
     axes.pyplot()
     ax = axes_of(ax, 6.4, 4.8)
-    limits = [_limits(columns[j]) for j in (a, b)]
+    limits = [limits_of(columns[j]) for j in (a, b)]
     values = reader.tree.flat_value[reader.tree.is_leaf, 0]
     if y is not None and not reader.is_classifier:
         values = read_values(y, len(columns[a]))[:, 0]
@@ -127,11 +127,12 @@ def _two_columns(reader: TreeReader, features: Sequence[str | int] | None) -> tu
             raise ValueError("features must be two names or positions of columns.")
         chosen = [column_index(f, reader.model.schema_, "features") for f in features]
     if len(chosen) != 2 or any(j not in numbers for j in chosen):
-        raise ValueError("plot_partition needs two number columns.")
+        raise ValueError("plot_partition needs two numeric columns. Name them with features.")
     return chosen[0], chosen[1]
 
 
-def _limits(values: Floats, margin: float = 0.05) -> Interval:
+def limits_of(values: Floats, margin: float = 0.05) -> Interval:
+    """Return the range of known values, widened by a margin."""
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     padding = margin * (high - low) or 0.5
@@ -178,7 +179,7 @@ def _fill(ax: Axes, reader: TreeReader, region: Region, limits: list[Interval], 
 
 
 def _points(ax: Axes, reader: TreeReader, xs: Floats, ys: Floats, y: Any, span: Interval) -> None:
-    rows = np.arange(0, len(xs), max(1, len(xs) // _MAX_POINTS))
+    rows = np.arange(0, len(xs), max(1, len(xs) // MAX_POINTS))
     edge: dict[str, Any] = {"edgecolors": "#ffffff", "linewidths": 0.5, "s": 26, "zorder": 3}
     if not reader.is_classifier:
         values = read_values(y, len(xs))[rows, 0]
@@ -300,7 +301,7 @@ def plot_isolation(
     Parameters
     ----------
     model : IsolationForest
-        Fitted, on number columns.
+        Fitted, on numeric columns.
     X : table of shape (n_samples, n_features)
         Rows. Other columns are fixed at their median.
     features : two names or positions, optional
@@ -326,16 +327,16 @@ def plot_isolation(
     check_is_fitted(model)
     schema = model.schema_
     if any(feature.kind != "number" for feature in schema.features):
-        raise ValueError("plot_isolation needs columns of numbers.")
+        raise ValueError("plot_isolation needs numeric columns. Name two with features.")
     chosen = [0, 1] if features is None else [column_index(f, schema, "features") for f in features]
     if len(chosen) != 2 or schema.n_features < 2:
         raise ValueError("features must be two names or positions of columns.")
     axes.pyplot()
     ax = axes_of(ax, 6.4, 4.8)
     table = np.column_stack(column_values(schema, read_table(X), type(model).__name__, "missing"))
-    across, up = (np.linspace(*_limits(table[:, j], 0.1), _GRID) for j in chosen)
+    across, up = (np.linspace(*limits_of(table[:, j], 0.1), _GRID) for j in chosen)
     grid = np.tile(np.nanmedian(table, axis=0), (_GRID**2, 1))
-    grid[:, chosen] = _plane(across, up)
+    grid[:, chosen] = grid_of(across, up)
     score = model.score_samples(_named(schema, grid)).reshape(_GRID, _GRID)
     filled = ax.contourf(across, up, score, levels=12, cmap="Blues_r")
     ax.figure.colorbar(filled, ax=ax, label="score")
@@ -348,7 +349,7 @@ def plot_isolation(
     return ax
 
 
-def _plane(across: Floats, up: Floats) -> Floats:
+def grid_of(across: Floats, up: Floats) -> Floats:
     """Return all points of a grid, (n_points, 2), row by row."""
     return np.array(np.meshgrid(across, up)).reshape(2, -1).T
 
@@ -375,12 +376,13 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
     """Plot the decision boundary of two classes, its margin, the support vectors, and the margin violations.
 
     The solid line is where the score is 0, the dashed ones where it is 1 and -1. Support vectors have a ring. A line
-    leads from each row that violates the margin to its margin, in the direction of the gradient.
+    leads from each row that violates the margin to its margin, in the direction of the gradient. The scores of a
+    perceptron have no unit: its dashed lines go through the rows nearest to its boundary, if it separates the classes.
 
     Parameters
     ----------
     model : estimator
-        A fitted `SVC`, `LinearSVC` or `Perceptron` of two classes and two columns of numbers.
+        A fitted `SVC`, `LinearSVC` or `Perceptron` of two classes and two numeric columns.
     X : array-like of shape (n_samples, 2)
         The training rows.
     y : array-like of shape (n_samples,)
@@ -413,8 +415,11 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
     ax = axes_of(ax, 6.4, 4.8)
     rows = np.column_stack(column_values(model.schema_, read_table(X), type(model).__name__, "missing"))
     sides = encode_labels(y, [model.classes_], len(rows))[:, 0]
-    limits = [_limits(column) for column in rows.T]
-    _colour_sides(ax, model, limits)
+    limits = [limits_of(column) for column in rows.T]
+    sign = np.where(sides == 1, 1.0, -1.0)
+    scores = model.decision_function(_named(model.schema_, rows))
+    has_unit = not hasattr(model, "novikoff_bound_")  # a perceptron has no margin in its objective
+    _colour_sides(ax, model, limits, 1.0 if has_unit else float((sign * scores).min()))
     edge: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.4, "markersize": 5, "linestyle": ""}
     for code, label in enumerate(model.classes_.tolist()):
         ax.plot(*rows[sides == code].T, label=str(label), **class_look(code), **edge)
@@ -427,28 +432,27 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
             markeredgecolor=INK,
             markeredgewidth=0.9,
         )
-    if slacks:
-        _slacks(ax, model, rows, sides)
+    if slacks and has_unit:
+        _slacks(ax, model, rows, sign, scores)
     names = [feature.name for feature in model.schema_.features]
     ax.set(xlim=limits[0], ylim=limits[1], xlabel=names[0], ylabel=names[1])
     ax.legend(frameon=False)
     return ax
 
 
-def _colour_sides(ax: Axes, model: TableEstimator, limits: list[Interval]) -> None:
-    """Colour both sides, and draw the boundary and the margins."""
+def _colour_sides(ax: Axes, model: TableEstimator, limits: list[Interval], margin: float) -> None:
+    """Colour both sides, and draw the boundary and, if it is positive, the margin."""
     across, up = (np.linspace(*limit, _POINTS) for limit in limits)
-    scores = model.decision_function(_named(model.schema_, _plane(across, up))).reshape(_POINTS, _POINTS)
+    scores = model.decision_function(_named(model.schema_, grid_of(across, up))).reshape(_POINTS, _POINTS)
     colours = [tint(class_colour(code), 0.3) for code in (0, 1)]
     ax.contourf(across, up, scores, levels=[-np.inf, 0, np.inf], colors=colours)
-    look: dict[str, Any] = {"linewidths": [0.9, 1.6, 0.9], "linestyles": ["--", "-", "--"]}
-    ax.contour(across, up, scores, levels=[-1, 0, 1], colors=INK, **look)
+    ax.contour(across, up, scores, levels=[0], colors=INK, linewidths=1.6)
+    if margin > 0:
+        ax.contour(across, up, scores, levels=[-margin, margin], colors=INK, linewidths=0.9, linestyles="--")
 
 
-def _slacks(ax: Axes, model: TableEstimator, rows: Any, sides: Any) -> None:
+def _slacks(ax: Axes, model: TableEstimator, rows: Floats, sign: Floats, scores: Floats) -> None:
     """Draw each margin violation along the gradient of the score, by linear extrapolation."""
-    sign = np.where(sides == 1, 1.0, -1.0)
-    scores = model.decision_function(_named(model.schema_, rows))
     violation = np.maximum(1 - sign * scores, 0.0)
     span = np.ptp(rows, axis=0)
     tiny = span * 1e-4
@@ -460,4 +464,4 @@ def _slacks(ax: Axes, model: TableEstimator, rows: Any, sides: Any) -> None:
     steep = ((slope * span) ** 2).sum(axis=1)
     for i in np.flatnonzero((violation > _MIN_SLACK) & (steep > 0)):
         end = rows[i] + sign[i] * violation[i] * slope[i] * span**2 / steep[i]
-        ax.plot(*zip(rows[i], end, strict=True), color=class_colour(int(sides[i])), linewidth=0.9, zorder=1)
+        ax.plot(*zip(rows[i], end, strict=True), color=class_colour(int(sign[i] > 0)), linewidth=0.9, zorder=1)

@@ -7,11 +7,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from spinney._data.display import plural
-from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.draw.axes import pyplot
-from spinney.inspect.draw.picture import Line, Picture, Rectangle, Style, Text, draw
-from spinney.inspect.text.reader import Names
+from spinney.inspect.draw.picture import SIZE, Labels, Line, Look, Picture, Rectangle, Style, Text, draw
+from spinney.inspect.text.reader import Names, require_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +22,6 @@ _POINTS = 72.0  # per inch
 _WIDEST = 100.0  # inches; a wider tree is drawn smaller
 
 
-@explain_unknown_arguments
 def tree_svg(
     model: TableEstimator,
     *,
@@ -33,6 +31,13 @@ def tree_svg(
     decimals: int | None = None,
     style: Style = "auto",
     show_missing: bool | Collection[str] = "seen",
+    filled: bool = True,
+    rounded: bool = True,
+    impurity: bool = False,
+    node_ids: bool = False,
+    proportion: bool | None = None,
+    label: Labels = "all",
+    precision: int | None = None,
 ) -> str:
     """Draw a tree as SVG.
 
@@ -56,6 +61,8 @@ def tree_svg(
         "auto": compact if there are more than 14 leaves.
     show_missing : bool, "seen" or collection of column names, default="seen"
         Whether, or for which columns, to show where missing values go; "seen": those with missing training values.
+    filled, rounded, impurity, node_ids, proportion, label, precision : optional
+        As in `plot_tree`.
 
     Returns
     -------
@@ -79,9 +86,12 @@ def tree_svg(
         feature_names=feature_names,
         class_names=class_names,
         max_depth=max_depth,
-        decimals=decimals,
+        decimals=_decimals(decimals, precision),
         style=style,
         show_missing=show_missing,
+        look=Look(
+            filled=filled, rounded=rounded, impurity=impurity, node_ids=node_ids, proportion=proportion, label=label
+        ),
     )
     return render(picture)
 
@@ -148,7 +158,6 @@ def notebook_html(model: TableEstimator) -> str:
 # ---- matplotlib --------------------------------------------------------------------------------------------------
 
 
-@explain_unknown_arguments
 def plot_tree(
     model: TableEstimator,
     *,
@@ -159,6 +168,14 @@ def plot_tree(
     decimals: int | None = None,
     style: Style = "auto",
     show_missing: bool | Collection[str] = "seen",
+    filled: bool = True,
+    rounded: bool = True,
+    impurity: bool = False,
+    node_ids: bool = False,
+    proportion: bool | None = None,
+    label: Labels = "all",
+    precision: int | None = None,
+    fontsize: float | None = None,
 ) -> Axes:
     """Draw a tree with matplotlib.
 
@@ -184,6 +201,23 @@ def plot_tree(
         As in `tree_svg`.
     show_missing : bool, "seen" or collection of column names, default="seen"
         Whether, or for which columns, to show where missing values go; "seen": those with missing training values.
+    filled : bool, default=True
+        Whether boxes have the colour of the predicted class or value; else they are white.
+    rounded : bool, default=True
+        Whether boxes have rounded corners.
+    impurity : bool, default=False
+        Whether to show the impurity of each node, with the name of the criterion.
+    node_ids : bool, default=False
+        Whether to show the number of each node, as `apply` returns it.
+    proportion : bool, optional
+        True: class probabilities, and the rows as a fraction of all. False: the weight of each class, and the number of
+        rows. None: class probabilities, and the rows as both.
+    label : {"all", "root", "none"}, default="all"
+        Which boxes name what a number is, as in "n = 50".
+    precision : int, optional
+        scikit-learn's name of `decimals`.
+    fontsize : float, optional
+        Size of the font of predictions in points; other texts are a tenth smaller. None: the tree fits the axes.
 
     Returns
     -------
@@ -209,14 +243,27 @@ def plot_tree(
         feature_names=feature_names,
         class_names=class_names,
         max_depth=max_depth,
-        decimals=decimals,
+        decimals=_decimals(decimals, precision),
         style=style,
         show_missing=show_missing,
+        look=Look(
+            filled=filled, rounded=rounded, impurity=impurity, node_ids=node_ids, proportion=proportion, label=label
+        ),
     )
+    scale = None if fontsize is None else fontsize / SIZE
     if ax is None:
-        ax = _figure(picture.width, picture.height)[0].add_axes((0.0, 0.0, 1.0, 1.0))
-    _draw_on(ax, picture)
+        larger = 1.0 if scale is None else scale
+        ax = _figure(picture.width * larger, picture.height * larger)[0].add_axes((0.0, 0.0, 1.0, 1.0))
+    _draw_on(ax, picture, scale)
     return ax
+
+
+def _decimals(decimals: int | None, precision: int | None) -> int | None:
+    """Return the decimals that are given by either name."""
+    if decimals is not None and precision is not None:
+        raise TypeError("precision is another name for decimals. Pass only one of them.")
+    require_count("precision", precision)
+    return decimals if precision is None else precision
 
 
 def _figure(width: float, height: float) -> tuple[Figure, float]:
@@ -225,12 +272,14 @@ def _figure(width: float, height: float) -> tuple[Figure, float]:
     return pyplot().figure(figsize=(width * shrink / _POINTS, height * shrink / _POINTS)), shrink
 
 
-def _draw_on(ax: Axes, picture: Picture) -> None:
+def _draw_on(ax: Axes, picture: Picture, scale: float | None = None) -> None:
+    """Draw a picture; the scale of its texts is, unless given, that at which they fit the axes."""
     from matplotlib.lines import Line2D
 
     extent = ax.get_window_extent()
     inch = ax.figure.dpi
-    scale = min(extent.width / inch * _POINTS / picture.width, extent.height / inch * _POINTS / picture.height)
+    if scale is None:
+        scale = min(extent.width / inch * _POINTS / picture.width, extent.height / inch * _POINTS / picture.height)
     ax.set_axis_off()
     ax.set_xlim(0, picture.width)
     ax.set_ylim(picture.height, 0)

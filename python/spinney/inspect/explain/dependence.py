@@ -52,6 +52,8 @@ class PartialDependence(ShownAsTable):
         The grid as numbers: dates as seconds since 1970, categories as codes.
     deciles : list of ndarray of shape (9,)
         Deciles of the known values of each column, as numbers; empty for categories.
+    is_stepped : bool
+        Whether the model consists of trees with constant leaves, so that it is drawn as steps.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class PartialDependence(ShownAsTable):
     numbers: list[Floats] = field(repr=False)
     deciles: list[Floats] = field(repr=False)
     features: list[Feature] = field(repr=False)
+    is_stepped: bool = False
 
     def __repr__(self) -> str:
         shape = " by ".join(plural(len(values), "value") for values in self.grid)
@@ -230,8 +233,9 @@ def partial_dependence(
     method : {"auto", "brute", "recursion"}, default="auto"
         "auto": trees, forests and boosted trees of spinney pass each row through each tree once for up to 64 values;
         the results are bit-identical to "brute". "brute": predict all rows for each value, as for all other models.
-        "recursion": use no rows, but follow both children, by training weight, at splits on other columns; for trees
-        without surrogates, and for the scores of boosted classifiers. It differs if columns are dependent.
+        "recursion": use no rows, but follow both children, by training weight, at splits on other columns, which are at
+        their centre in linear leaves; for trees without surrogates, and for the scores of boosted classifiers. It
+        differs if columns are dependent.
 
     Returns
     -------
@@ -284,6 +288,7 @@ def partial_dependence(
         numbers,
         [_deciles(query, j) for j in chosen],
         [query.feature(j) for j in chosen],
+        query.has_trees and not query.model._fitted.has_linear_leaves,
     )
 
 
@@ -401,30 +406,40 @@ _MISSING_LEFT, _CATEGORY = 1, 2
 def _by_training_weight(query: ModelQuery, points: Points) -> Floats:
     """Return the predictions at points, (n_points, n_outputs), both children weighted at splits on other columns."""
     fitted = query.model._fitted if query.predicts_by_trees else None
-    if fitted is not None and fitted.has_linear_leaves:
-        raise ValueError(
-            "method='recursion' averages leaf values, but this model has linear leaves (linear_leaves=True). Use "
-            "method='auto'."
-        )
-    if isinstance(fitted, FittedForest):
-        total = _sum(fitted.trees(), points) / fitted.n_trees
-    elif isinstance(fitted, FittedTree) and fitted.splits is None:
-        total = _sum(fitted.trees(), points)
-    elif isinstance(fitted, FittedBoosting) and (query.method == "decision_function" or fitted.link == "identity"):
-        trees = fitted.trees()
-        by_score = [_sum(trees[k :: fitted.n_scores], points) for k in range(fitted.n_scores)]
-        total = np.column_stack(by_score) + fitted.start
-    elif isinstance(fitted, FittedBoosting):
+    if isinstance(fitted, FittedBoosting) and query.method != "decision_function" and fitted.link != "identity":
         raise ValueError(
             "method='recursion' averages scores, but response_method transforms them. Use "
             "response_method='decision_function', or method='auto'."
         )
-    else:
-        raise ValueError(
-            f"method='recursion' needs a tree without surrogates, a forest or boosted trees of spinney without an init "
-            f"estimator, not this {type(query.model).__name__}. Use method='auto'."
-        )
-    return query.select(total)
+    return query.select(_means_by_training_weight(fitted, points, type(query.model).__name__, "auto"))
+
+
+def recursion_averages(model: Any, grid: NDArray[Any], columns: list[int]) -> Floats:
+    """Return the means of a fitted model at points of a grid, (n_points, n_outputs), as scikit-learn asks for them."""
+    features = model.schema_.features
+    numbers = [numbers_of_cells(features[j], grid[:, k], "grid") for k, j in enumerate(columns)]
+    points = Points(columns, numbers, [np.full(len(grid), -1)] * len(columns))
+    fitted = model._fitted if model._predicts_alone and model.schema_.pool is None else None
+    return _means_by_training_weight(fitted, points, type(model).__name__, "brute")
+
+
+def _means_by_training_weight(fitted: object, points: Points, name: str, other: str) -> Floats:
+    """Return the mean values or scores of a fitted model at points, (n_points, n_outputs).
+
+    `name` is that of the estimator, `other` the method that an error recommends.
+    """
+    if isinstance(fitted, FittedForest):
+        return _sum(fitted.trees(), points) / fitted.n_trees
+    if isinstance(fitted, FittedTree) and fitted.splits is None:
+        return _sum(fitted.trees(), points)
+    if isinstance(fitted, FittedBoosting):
+        trees = fitted.trees()
+        by_score = [_sum(trees[k :: fitted.n_scores], points) for k in range(fitted.n_scores)]
+        return np.asarray(np.column_stack(by_score) + fitted.start)
+    raise ValueError(
+        f"method='recursion' needs a tree without surrogates, a forest or boosted trees of spinney without an init "
+        f"estimator, not this {name}. Use method={other!r}."
+    )
 
 
 def _sum(trees: list[_engine.Tree], points: Points) -> Floats:
@@ -446,7 +461,23 @@ def _tree_mean(tree: _engine.Tree, points: Points) -> Floats:
         reach[right[nodes]] = reach[nodes] * (1.0 - left)
         nodes = np.concatenate([nodes + 1, right[nodes]])
     leaf = np.flatnonzero(feature < 0)
-    return np.asarray(reach[leaf].T @ tree.value.reshape(tree.size, -1)[leaf])
+    return np.asarray(reach[leaf].T @ tree.value.reshape(tree.size, -1)[leaf]) + _linear_part(tree, points, reach)
+
+
+def _linear_part(tree: _engine.Tree, points: Points, reach: Floats) -> Floats:
+    """Return what linear leaves add to their constants, (n_points, 1); columns without a value are at their centre."""
+    lines: Any = tree.linear_leaves()
+    added = np.zeros((len(points), 1))
+    if lines is None:
+        return added
+    number_of = dict(zip(points.columns, points.numbers, strict=True))
+    for leaf in np.flatnonzero(np.diff(lines["begin"])):
+        change = np.full(len(points), lines["base"][leaf] - tree.value.reshape(-1)[leaf])
+        for t in range(lines["begin"][leaf], lines["begin"][leaf + 1]):
+            numbers = number_of.get(int(lines["feature"][t]), lines["middle"][t])
+            change += lines["slope"][t] * (np.clip(numbers, lines["low"][t], lines["high"][t]) - lines["middle"][t])
+        added[:, 0] += reach[leaf] * change
+    return added
 
 
 def _goes_left(tree: _engine.Tree, node: int, numbers: Floats) -> NDArray[np.bool_]:

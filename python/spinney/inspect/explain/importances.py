@@ -20,6 +20,7 @@ from spinney._data.display import Backend, ShownAsTable, align, frame_of, plural
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import KnownProba, KnownScores, KnownValues
+from spinney._estimator.metrics import find_scorer
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._estimator.parameters import read_column_groups, require_whole
 from spinney._estimator.table_estimator import TableEstimator
@@ -280,7 +281,7 @@ def permutation_importance(
         Fit copies of the model on the training rows of each fold, and permute its test rows. The standard error is
         over the folds.
     scoring : str, callable or None, default=None
-        A scorer as in scikit-learn; None: the model's `score`.
+        The name of a scikit-learn scorer, a short name such as "auc", or a scorer; None: the model's `score`.
     groups : list of lists of columns, or dict of these, optional
         Columns that are permuted together, by name or position. Other columns are permuted one by one.
     n_repeats : int, default=5
@@ -395,7 +396,7 @@ class _Permutations:
 
     def _scorer(self, model: object, rows: Rows | None) -> Callable[[Any, Any], float]:
         """Return a function that scores predictions for some rows."""
-        scorer, chosen = check_scoring(model, scoring=self.scoring), slice(None) if rows is None else rows
+        scorer, chosen = check_scoring(model, scoring=find_scorer(self.scoring)), slice(None) if rows is None else rows
         weights = {} if self.weight is None else {"sample_weight": self.weight[chosen]}
         return lambda predictor, X: float(scorer(predictor, X, self.y[chosen], **weights))
 

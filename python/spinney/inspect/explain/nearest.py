@@ -38,7 +38,7 @@ class NearestRows(ShownAsTable):
     ----------
     rows : ndarray of shape (n,)
         Positions in the table.
-    likeness : ndarray of shape (n,)
+    similarity : ndarray of shape (n,)
         Similarity to the row: the fraction of the trees in which both reach the same leaf (the proximity); without
         trees, 1 minus the distance.
     distance : ndarray of shape (n,)
@@ -63,7 +63,7 @@ class NearestRows(ShownAsTable):
     """
 
     rows: NDArray[np.intp]
-    likeness: Floats
+    similarity: Floats
     distance: Floats
     target: NDArray[Any] | None
     method: str
@@ -107,9 +107,9 @@ class NearestRows(ShownAsTable):
         Returns
         -------
         frame
-            `(row)`, `(likeness)`, `(distance)`, `(target)` if it was passed, and the columns.
+            `(row)`, `(similarity)`, `(distance)`, `(target)` if it was passed, and the columns.
         """
-        measures = {"row": self.rows, "likeness": self.likeness, "distance": self.distance, "target": self.target}
+        measures = {"row": self.rows, "similarity": self.similarity, "distance": self.distance, "target": self.target}
         columns: dict[str, list[Any]] = {f"({name})": v.tolist() for name, v in measures.items() if v is not None}
         for j, name in enumerate(self.columns):
             columns[name] = cells_of_feature(self.features[j], self.values[:, j]).tolist()
@@ -158,11 +158,11 @@ def nearest_rows(
     Returns
     -------
     NearestRows
-        Positions, likeness and values; `to_frame` and `plot`.
+        Positions, similarity and values; `to_frame` and `plot`.
 
     See Also
     --------
-    RandomForestClassifier.proximity : Likeness of all rows to each other.
+    RandomForestClassifier.proximity : Similarity of all rows to each other.
 
     Examples
     --------
@@ -188,12 +188,12 @@ def nearest_rows(
     shared = _shared_leaves(model, query, row_query, method)
     values, row_values = query.all_numbers(), row_query.row_numbers()
     distance = distances(query.schema.features, values, row_values)
-    likeness = 1.0 - distance if shared is None else shared
-    order = np.lexsort((np.arange(query.n_rows), distance, -likeness))
+    similarity = 1.0 - distance if shared is None else shared
+    order = np.lexsort((np.arange(query.n_rows), distance, -similarity))
     order = order[order != position][:n] if position is not None else order[:n]
     return NearestRows(
         order,
-        likeness[order],
+        similarity[order],
         distance[order],
         None if y is None else np.asarray(y)[order],
         "distance" if shared is None else "leaves",

@@ -307,23 +307,22 @@ def explain(
     `of` describes the explained predictions, and `offset`, (n_rows, n_outputs), is added to them.
     """
     columns = model.schema_.encode(table, unseen=model.unseen, estimator=type(model).__name__)
-    if model.schema_.pool is not None:
+    pool = model.schema_.pool
+    if pool is not None and pool.replaces_inputs:
         raise ValueError(
             "shap_values needs splits on single columns, but the splits of this model are oblique. Fit with "
             "oblique=None, or use a forest's importances(X, y, 'unbiased') or spinney.permutation_importance on "
             "held-out rows."
         )
-    if model._fitted.has_linear_leaves:
-        raise ValueError(
-            "shap_values needs constant leaves, but this model has linear leaves. Fit with linear_leaves=False, or use "
-            "spinney.permutation_importance or spinney.partial_dependence."
-        )
     numbers = column_values(model.schema_, table, type(model).__name__, model.unseen)
     background_columns = None if background is None else model._columns(background)
     base, values, pairs = model._shap_sums(columns, background_columns, interactions)
-    shape, outputs = (columns.n_rows, model.schema_.n_features), list(range(len(base)))
-    by_output, rows = values.reshape(*shape, len(base)), np.column_stack(numbers)
-    by_pair = pairs.reshape(*shape, shape[1], len(base)) if interactions else None
+    n_split, outputs = model.schema_.n_split_features, list(range(len(base)))
+    by_output, rows = values.reshape(columns.n_rows, n_split, len(base)), np.column_stack(numbers)
+    by_pair = pairs.reshape(columns.n_rows, n_split, n_split, len(base)) if interactions else None
+    if pool is not None:
+        by_output = pool.credit_inputs_along(by_output, 1)
+        by_pair = None if by_pair is None else pool.credit_inputs_along(pool.credit_inputs_along(by_pair, 1), 2)
     explained = ShapValues(by_output, base, model.schema_, rows, outputs, by_pair, of, offset)
     classes = getattr(model, "classes_", None)
     base_response, response = (_responses(model._fitted, s) for s in (explained.base_values, explained.predictions))
@@ -342,7 +341,7 @@ def _responses(model: FittedModel, scores: Floats) -> Floats | None:
     """Return the class probability or prediction of each score, (n_rows, n_scores); None if scores have none."""
     if not isinstance(model, ScoredModel) or getattr(model, "link", None) in _WITHOUT_RESPONSE:
         return None
-    flat = model.predicted(scores)
+    flat = model.predicted_from_explained(scores)
     if flat.shape[1] > scores.shape[1]:  # two classes have one score, that of the second
         flat = np.delete(flat, [own.start for own in model.class_columns if own.stop - own.start == 2], axis=1)
     return flat
@@ -402,6 +401,10 @@ def shap_values(
     ShapValues
         Has `values`, `base_value` and optionally `interactions`; a list of these, one per output, for a classifier
         with several outputs.
+
+    See Also
+    --------
+    TreeExplainer : The same values with the interface of ``shap.TreeExplainer``.
     """
     check_is_fitted(model)
     batches = batches_of(X, model.schema_)

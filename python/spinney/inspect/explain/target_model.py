@@ -109,7 +109,7 @@ class ModelQuery:
         self.method = _method(model, method)
         self._selected: list[int] | None = None
         self.outputs: list[Any] | None = None
-        self.of = "prediction"
+        self.of = getattr(model, "_predicted_quantity", "prediction")
         n_outputs = self.predict(self.table.take(np.zeros(1, dtype=np.intp))).shape[1]
         self._select_outputs(n_outputs, output, both_classes)
 
@@ -118,7 +118,7 @@ class ModelQuery:
         classes = getattr(self.model, "classes_", None)
         has_classes = classes is not None and self.method != "predict"
         names = list(np.asarray(classes).tolist()) if has_classes else list(range(n_outputs))
-        what = "prediction"
+        what = self.of
         if has_classes:
             what = "probability of class" if self.method == "predict_proba" else "score of class"
         if has_classes and n_outputs == 1:  # one score for two classes

@@ -80,7 +80,10 @@ class TreeReader:
             raise TypeError(f"model must be a fitted decision tree of spinney, not {type(model).__name__}.")
         check_is_fitted(model)
         if not hasattr(model, "tree_") or not hasattr(model, "schema_"):
-            raise TypeError(f"{type(model).__name__} is not a single tree. Pass a fitted decision tree of spinney.")
+            raise TypeError(
+                f"{type(model).__name__} is not a single tree. Pass a fitted decision tree of spinney, such as "
+                "model.estimators_[0] of a forest or model.estimators_[0, 0] of a booster."
+            )
         require_count("decimals", decimals)
         self.model = model
         self.tree = model.tree_

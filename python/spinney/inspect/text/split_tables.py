@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Feature, RawTable, read_table
 from spinney._data.columns import default_names
-from spinney._data.display import Backend, align, fixed, frame_of, plural
+from spinney._data.display import Backend, ShownAsTable, align, fixed, frame_of, plural
 from spinney._data.feature import feature_values, learn_feature
 from spinney._data.reproducible import log, log2
 from spinney._data.types import ColumnLike, TableLike
 from spinney._estimator.target import read_classes, read_values, read_weights
 from spinney.inspect.text.conditions import Condition, cut_texts
 
-_CLASS_CRITERIA = ("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio")
+CLASS_CRITERIA = ("gini", "p(1-p)", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio")
 _VALUE_CRITERIA = ("squared_error", "friedman_mse", "poisson")
 _MAX_ENUMERATED = 10  # categories up to which all bipartitions are tried, as in the engine
 Array = NDArray[np.float64]
+Unit = Literal["bits", "nats"]
 
 
 # ---- impurity of sums -------------------------------------------------------------------------------------------
@@ -32,7 +33,9 @@ Array = NDArray[np.float64]
 
 def _row_sums(y: ColumnLike, criterion: str, weight: Array) -> Array:
     """Return the sums of each row: class weights, or weight, sum, and sum of squares or of y log y."""
-    target = read_classes(y, len(weight)) if criterion in _CLASS_CRITERIA else None
+    target = read_classes(y, len(weight)) if criterion in CLASS_CRITERIA else None
+    if target is not None:
+        check_criterion(criterion, CLASS_CRITERIA, len(target.classes[0]))
     values = read_values(y, len(weight)) if target is None else target.codes
     if values.shape[1] > 1:
         raise ValueError("split_table needs a single target, but y has several columns. Pass one of them.")
@@ -51,19 +54,31 @@ def _row_sums(y: ColumnLike, criterion: str, weight: Array) -> Array:
     return np.column_stack([weight, weight * v, weight * third])
 
 
+def check_criterion(criterion: str, known: tuple[str, ...], n_classes: int) -> None:
+    """Refuse an unknown criterion, and p(1-p) for more than two classes."""
+    if criterion not in known:
+        raise ValueError(f"criterion must be one of {', '.join(known)}, not {criterion!r}.")
+    if criterion == "p(1-p)" and n_classes > 2:
+        raise ValueError(f"criterion='p(1-p)' is for two classes, and there are {n_classes}. Use 'gini'.")
+
+
 def _weights(sums: Array, criterion: str) -> Array:
-    total: Array = sums.sum(axis=-1) if criterion in _CLASS_CRITERIA else sums[..., 0]
+    total: Array = sums.sum(axis=-1) if criterion in CLASS_CRITERIA else sums[..., 0]
     return total
 
 
-def _impurity(sums: Array, criterion: str) -> Array:
+def node_impurity(sums: Array, criterion: str, unit: Unit = "bits") -> Array:
     """Return the impurity of nodes with these sums; NaN without weight."""
+    if unit not in ("bits", "nats"):
+        raise ValueError(f"unit must be 'bits' or 'nats', not {unit!r}.")
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums / _weights(sums, criterion)[..., None]  # class probabilities for classification
-        if criterion in ("gini", "chi2"):
+        if criterion in ("gini", "p(1-p)", "chi2"):
             impurity = 1 - (means**2).sum(axis=-1)
+            impurity = impurity / 2 if criterion == "p(1-p)" else impurity
         elif criterion in ("entropy", "log_loss", "gain_ratio"):
-            impurity = -(means * log2(np.where(means > 0, means, 1.0))).sum(axis=-1)
+            logarithm = log if unit == "nats" and criterion != "gain_ratio" else log2
+            impurity = -(means * logarithm(np.where(means > 0, means, 1.0))).sum(axis=-1)
         elif criterion == "misclassification":
             impurity = 1 - means.max(axis=-1)
         elif criterion == "poisson":
@@ -117,7 +132,7 @@ def _left_sets(column: _Values, criterion: str) -> list[tuple[int, ...]]:
     n = len(column.values)
     if column.feature.kind != "category":
         return [tuple(range(k)) for k in range(1, n)]
-    if criterion in _CLASS_CRITERIA and column.sums.shape[1] > 2:
+    if criterion in CLASS_CRITERIA and column.sums.shape[1] > 2:
         if n <= _MAX_ENUMERATED:
             subsets = itertools.chain.from_iterable(itertools.combinations(range(1, n), k) for k in range(n - 1))
             return [(0, *subset) for subset in subsets]
@@ -144,7 +159,7 @@ def _orders(column: _Values) -> list[NDArray[np.intp]]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SplitTable:
+class SplitTable(ShownAsTable):
     """Every candidate split of one column with its gain; returned by `split_table`.
 
     Attributes
@@ -205,6 +220,7 @@ def split_table(
     criterion: str = "gini",
     sample_weight: ColumnLike = None,
     categorical: bool = False,
+    unit: Unit = "bits",
 ) -> SplitTable:
     """Return every split of one column that a tree would consider at its root.
 
@@ -222,12 +238,13 @@ def split_table(
         Name or position of the column.
     criterion : str, default="gini"
         One of "gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio" for classes; "squared_error",
-        "friedman_mse", "poisson" for numbers. For two classes Gini's impurity is 2 p (1 - p); for p (1 - p), half of
-        it, take "squared_error" of an indicator such as ``y == "bad"``: a variance of zeros and ones.
+        "friedman_mse", "poisson" for numbers. For two classes Gini's impurity is 2 p (1 - p); "p(1-p)" is half of it.
     sample_weight : array-like of shape (n_samples,), optional
         Weights.
     categorical : bool, default=False
         Whether to treat a column of numbers as categories.
+    unit : {"bits", "nats"}, default="bits"
+        Of the entropy: logarithms of base 2 or e.
 
     Returns
     -------
@@ -239,8 +256,8 @@ def split_table(
     >>> import spinney
     >>> X = {"income": [28, 32, 24, 27, 32, 30, 58, 52, 40, 28]}
     >>> is_bad = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
-    >>> print(spinney.split_table(X, is_bad, "income", criterion="squared_error"))
-    squared_error before the split: 0.2500
+    >>> print(spinney.split_table(X, is_bad, "income", criterion="p(1-p)"))
+    p(1-p) before the split: 0.2500
     cut            n_left  n_right  impurity_left  impurity_right    gain
     income ≤ 25.5       1        9         0.0000          0.2469  0.0278
     income ≤ 27.5       2        8         0.0000          0.2344  0.0625
@@ -250,9 +267,7 @@ def split_table(
     income ≤ 46         8        2         0.2344          0.0000  0.0625
     income ≤ 55         9        1         0.2469          0.0000  0.0278
     """
-    known = (*_CLASS_CRITERIA, *_VALUE_CRITERIA)
-    if criterion not in known:
-        raise ValueError(f"criterion must be one of {', '.join(known)}, not {criterion!r}.")
+    check_criterion(criterion, (*CLASS_CRITERIA, *_VALUE_CRITERIA), 2)
     table = read_table(X)
     j, name = _find(table, column)
     feature = learn_feature(name, table.column(j), categorical, table.n_rows)
@@ -261,8 +276,8 @@ def split_table(
     weight = np.ones(table.n_rows) if weight is None else weight
     sums = _row_sums(y, criterion, weight)
     distinct = _distinct_values(feature, values, sums, weight > 0)
-    before = float(_impurity(sums.sum(axis=0), criterion))
-    return SplitTable(name, criterion, before, _evaluate(distinct, criterion, before))
+    before = float(node_impurity(sums.sum(axis=0), criterion, unit))
+    return SplitTable(name, criterion, before, _evaluate(distinct, criterion, unit, before))
 
 
 def _find(table: RawTable, column: str | int) -> tuple[int, str]:
@@ -276,7 +291,7 @@ def _find(table: RawTable, column: str | int) -> tuple[int, str]:
     return int(column), names[column]
 
 
-def _evaluate(column: _Values, criterion: str, before: float) -> dict[str, list[Any]]:
+def _evaluate(column: _Values, criterion: str, unit: Unit, before: float) -> dict[str, list[Any]]:
     missing_left = [False, True] if column.n_missing else [False]
     cuts = [(left, missing) for left in _left_sets(column, criterion) for missing in missing_left]
     if column.feature.kind == "category":  # the engine's order, which decides ties
@@ -288,7 +303,7 @@ def _evaluate(column: _Values, criterion: str, before: float) -> dict[str, list[
     right = column.sums.sum(axis=0) + column.missing_sums - left
     n_left = np.array([column.counts[list(s)].sum() + m * column.n_missing for s, m in cuts], dtype=np.int64)
     weights = [_weights(side, criterion) for side in (left, right)]
-    impurities = [_impurity(side, criterion) for side in (left, right)]
+    impurities = [node_impurity(side, criterion, unit) for side in (left, right)]
     gain = before - (weights[0] * impurities[0] + weights[1] * impurities[1]) / (weights[0] + weights[1])
     numbers = {"n_left": n_left, "n_right": column.counts.sum() + column.n_missing - n_left}
     numbers |= {"weight_left": weights[0], "weight_right": weights[1]}

@@ -130,7 +130,8 @@ def to_dict(model: TableEstimator) -> dict[str, Any]:
         "columns": schema["features"],
     }
     if "combinations" in schema:
-        header["combinations"] = {name: schema["combinations"][name] for name in ("parts", "coefficients")}
+        names = ("parts", "coefficients", "operations")
+        header["combinations"] = {name: entry for name, entry in schema["combinations"].items() if name in names}
     if reader.is_classifier:
         header["classes"] = [[_plain(label) for label in labels] for labels in reader.classes]
     return header | {"tree": nodes[0]}

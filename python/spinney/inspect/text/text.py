@@ -10,20 +10,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display import Backend, frame_of, one_line, percent, plural, shortest, thousands
-from spinney._estimator.other_libraries import explain_unknown_arguments
+from spinney._data.display import Backend, frame_of, html_table, one_line, percent, plural, shortest, thousands
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.text.conditions import Condition
 from spinney.inspect.text.reader import Names, Step, TreeReader, require_count
 
 
-@explain_unknown_arguments
 def export_text(
     model: TableEstimator,
     *,
     feature_names: Names = None,
     class_names: Names | bool = None,
     max_depth: int | None = None,
+    spacing: int = 3,
     decimals: int | None = None,
     show_weights: bool = False,
     show_missing: bool | Collection[str] = True,
@@ -45,6 +44,8 @@ def export_text(
         Names of the classes in the order of `classes_`; None: the classes.
     max_depth : int, optional
         Deepest level to write; the leaves below are counted.
+    spacing : int, default=3
+        Width of a level of indentation, without its line.
     decimals : int, optional
         Decimals of all numbers. None: as many as the number needs, at most five digits if it is not a short decimal,
         and more where two cuts of a column would look alike. `rules` and `to_dict` have the exact numbers.
@@ -82,6 +83,8 @@ def export_text(
     """
     reader = TreeReader(model, decimals, show_missing, feature_names, class_names)
     require_count("max_depth", max_depth)
+    if isinstance(spacing, bool) or not isinstance(spacing, int) or spacing < 1:
+        raise ValueError(f"spacing must be a whole number of at least 1, not {spacing!r}.")
     lines = []
     is_last: list[bool] = []  # by depth: whether the current branch is the right child
     for step in reader.walk(max_depth):
@@ -92,17 +95,17 @@ def export_text(
             is_last[depth - 1 :] = [node != reader.parent[node] + 1]
             label = condition.describe(reach, show_missing=reader.shows_missing(condition.column))
             label += reader.surrogate_text(step)
-            guide = _guides(is_last[:-1]) + ("└── " if is_last[-1] else "├── ")
+            guide = _guides(is_last[:-1], spacing) + ("└" if is_last[-1] else "├") + "─" * (spacing - 1) + " "
         is_end = reader.is_end(node, max_depth)
         lines.append(f"{guide}{label}: {_node_text(reader, node, show_weights, is_end)}")
         if not is_end:
             stored = _stored_lines(reader, node, surrogates, competitors)
-            lines += [f"{_guides([*is_last[:depth], False])}{line}" for line in stored]
+            lines += [f"{_guides([*is_last[:depth], False], spacing)}{line}" for line in stored]
     return "\n".join(lines)
 
 
-def _guides(is_last: list[bool]) -> str:
-    return "".join("    " if last else "│   " for last in is_last)
+def _guides(is_last: list[bool], spacing: int) -> str:
+    return "".join((" " if last else "│") + " " * spacing for last in is_last)
 
 
 def _stored_lines(reader: TreeReader, node: int, surrogates: bool, competitors: bool) -> list[str]:
@@ -262,11 +265,15 @@ class Rule:
 
     def __str__(self) -> str:
         start = f"If {self.text}, then" if self.conditions else "Always"
+        correct = f", {percent(self.purity)} correct" if self.purity is not None else ""
+        return f"{start} {self._outcome}: {plural(self.n, 'row')} ({percent(self.fraction)}){correct}."
+
+    @property
+    def _outcome(self) -> str:
+        """The prediction as text."""
         outputs = self.prediction if isinstance(self.prediction, list) else [self.prediction]
         texts = [thousands(shortest(y, 4)) if isinstance(y, float) else one_line(y) for y in outputs]
-        correct = f", {percent(self.purity)} correct" if self.purity is not None else ""
-        prediction = self.formula or ", ".join(texts)
-        return f"{start} {prediction}: {plural(self.n, 'row')} ({percent(self.fraction)}){correct}."
+        return self.formula or ", ".join(texts)
 
 
 class RuleList(list[Rule]):
@@ -288,6 +295,13 @@ class RuleList(list[Rule]):
         if self and self[0].show_missing:
             lines += _missing_value_note(self._reader)
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        cells = [["if", "then", "rows", "fraction", "correct"]]
+        for rule in self:
+            correct = "" if rule.purity is None else percent(rule.purity)
+            cells.append([rule.text, rule._outcome, f"{rule.n:,}", percent(rule.fraction), correct])
+        return html_table(cells if any(row[-1] for row in cells[1:]) else [row[:-1] for row in cells])
 
     def apply(self, X: Any) -> NDArray[np.intp]:
         """Return the rule that each row satisfies.

@@ -155,5 +155,5 @@ function misclassified_card(section) {
   if (!rows.length) return card("Misclassified test rows", "All test rows are classified correctly.");
   return card("Misclassified test rows", `Of ${plural(n_rows, "misclassified test row")}, those with the lowest probability of the true class.`, el("div", { class: "scroll", tabindex: 0 }, el("table", {},
     el("thead", {}, el("tr", {}, el("th", {}, "row"), el("th", {}, "actual"), el("th", {}, "predicted"), columns.map((name) => el("th", {}, elide(name, 18))))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, el("td", {}, whole(row.row + 1)), el("td", {}, elide(row.actual, 16)), el("td", { class: "together" }, `${elide(row.predicted, 16)} ${pct(row.proba)}`), row.cells.map((cell) => el("td", { class: "faint together" }, cell))))))));
+    el("tbody", {}, rows.map((row) => el("tr", {}, el("td", {}, elide(row.row, 20)), el("td", {}, elide(row.actual, 16)), el("td", { class: "together" }, `${elide(row.predicted, 16)} ${pct(row.proba)}`), row.cells.map((cell) => el("td", { class: "faint together" }, cell))))))));
 }

@@ -75,21 +75,22 @@ drawers.residuals = (section) => {
     card(null, null, el("div", { class: "figures" }, figure("root mean squared error", num(section.rmse, 4)), figure("mean absolute error", num(section.mae, 4)), section.quantiles.map((q) => figure(`${pct(q.level)} quantile of the absolute error`, num(q.error, 3))), figure("mean residual", num(section.bias, 2), section.bias_error === null ? null : `± ${num(section.bias_error, 2)}`))),
     el("div", { class: "grid" }, card("Actual against predicted values", `${plural(points.length, "test row")} of ${whole(section.n)}; on the dashed line predictions are exact.`, against), card("Residuals by prediction", "Median, and the central 50 % and 90 % of the residuals.", spread)),
     el("div", { class: "grid one" }, card("Distribution of the residuals", null, counts), card("Largest errors, test set", null, el("div", { class: "scroll", tabindex: 0 }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "row"), el("th", { class: "number" }, "actual"), el("th", { class: "number" }, "predicted"), worst.columns.map((name) => el("th", {}, elide(name, 16))))),
-      el("tbody", {}, worst.rows.map((row) => el("tr", {}, el("td", {}, whole(row.row + 1)), el("td", { class: "number" }, num(row.actual, 4)), el("td", { class: "number" }, num(row.predicted, 4)), row.cells.map((cell) => el("td", { class: "faint" }, cell))))))))),
+      el("tbody", {}, worst.rows.map((row) => el("tr", {}, el("td", {}, elide(row.row, 20)), el("td", { class: "number" }, num(row.actual, 4)), el("td", { class: "number" }, num(row.predicted, 4)), row.cells.map((cell) => el("td", { class: "faint" }, cell))))))))),
   ];
 };
 
 // ---- learning curves --------------------------------------------------------------------------------------------------------
 drawers.learning = (section) => {
   const colours = ["var(--class-0)", "var(--class-1)", "var(--class-2)"];
-  const points = section.curves.flatMap((curve, c) => section.sizes.map((size, k) => ({ size, name: curve.name, colour: colours[c], held_out: curve.mean[k], training: curve.training[k], folds: curve.held_out[k].filter((v) => v !== null) })));
-  const known = points.filter((p) => p.held_out !== null);
-  const draw = chart("Learning curves", (width) => plot(width, { height: 320, x: { type: "log", label: "training rows", labelAnchor: "center", labelArrow: "none", ticks: section.sizes.filter((s, k) => width > 560 || k % 2 === 0), tickFormat: (v) => whole(v) }, y: { label: null, ticks: 6, tickFormat: tick, nice: true }, color: { type: "identity" }, marks: [
+  const points = section.curves.flatMap((curve, c) => curve.sizes.map((size, k) => ({ size, name: curve.name, colour: colours[c], held_out: curve.mean[k], training: curve.training[k], folds: curve.held_out[k].filter((v) => v !== null) })));
+  const known = points.filter((p) => p.held_out !== null), sizes = d3.greatest(section.curves, (curve) => curve.sizes.length * 1e9 + d3.max(curve.sizes)).sizes;
+  const draw = chart("Learning curves", (width) => plot(width, { height: 320, x: { type: "log", label: "training rows", labelAnchor: "center", labelArrow: "none", ticks: sizes.filter((s, k) => width > 560 || k % 2 === 0), tickFormat: (v) => whole(v) }, y: { label: null, ticks: 6, tickFormat: tick, nice: true }, color: { type: "identity" }, marks: [
     grid_y({ ticks: 6 }), Plot.ruleX(known, { x: "size", y1: (p) => d3.min(p.folds), y2: (p) => d3.max(p.folds), stroke: "colour", strokeWidth: 1.4, strokeOpacity: 0.6 }),
     Plot.line(points.filter((p) => p.training !== null), { x: "size", y: "training", z: "name", stroke: "colour", strokeWidth: 1.4, strokeDasharray: "4 4" }),
     Plot.line(known, { x: "size", y: "held_out", z: "name", stroke: "colour", strokeWidth: 2.4 }), Plot.dot(known, { x: "size", y: "held_out", fill: "colour", r: 4, stroke: "var(--card)", strokeWidth: 1.5 }),
     Plot.tip(known, Plot.pointer({ ...TIP, x: "size", y: "held_out", title: (p) => `${p.name}, ${plural(p.size, "row")}\nheld out ${num(p.held_out, 3)}\ntraining ${num(p.training, 3)}` })) ] }));
-  const notes = section.curves.some((curve) => curve.name === section.best) ? "" : ` ${section.best} would be too slow to fit several times here.`;
+  const short = section.curves.filter((curve) => d3.max(curve.sizes) < section.n_rows).map((curve) => curve.name), all = `all ${plural(section.n_rows, "row")}`;
+  const notes = `${short.length ? ` To save time ${short.join(", ")} ${short.length === 1 ? "is" : "are"} not fitted to ${all}.` : ""}${section.curves.some((curve) => curve.name === section.best) ? "" : ` ${section.best} would take too long here.`}`;
   return [card(`${section.metric}${section.is_loss ? ", lower is better" : ", higher is better"}`, `Solid lines: held-out rows; dashed lines: training rows; bars: range over the folds.${notes}`, legend(section.curves.map((curve, c) => [colours[c], curve.name, "line"])), draw)];
 };
 
@@ -116,19 +117,19 @@ function outliers_card(section) {
   return card("Outliers", "Test rows that are more isolated than 99 % of the training rows (isolation forest).", el("div", { class: "figures" },
     figure("outliers", whole(outliers.n_outliers), [`${pct(fraction, 1)} of ${plural(outliers.n, "test row")} `, many ? el("span", { class: "tag warn" }, "many") : el("span", { class: "tag good" }, "as expected")]),
     figure("mean loss of outliers", num(outliers.loss_outliers, 3)), figure("mean loss of other rows", num(outliers.loss_others, 3))),
-    outliers.rows.length ? el("div", { class: "scroll", tabindex: 0 }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "row"), outliers.columns.map((name) => el("th", {}, elide(name, 16))))), el("tbody", {}, outliers.rows.map((row) => el("tr", {}, el("td", {}, whole(row.row + 1)), row.cells.map((cell) => el("td", { class: "faint" }, cell))))))) : null);
+    outliers.rows.length ? el("div", { class: "scroll", tabindex: 0 }, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "row"), outliers.columns.map((name) => el("th", {}, elide(name, 16))))), el("tbody", {}, outliers.rows.map((row) => el("tr", {}, el("td", {}, elide(row.row, 20)), row.cells.map((cell) => el("td", { class: "faint" }, cell))))))) : null);
 }
 
 function drift_card(section) {
   const classifier = section.drift_classifier, differs = classifier.roc_auc - 1.96 * classifier.error > 0.5;
-  const rows = section.drift.map((d, k) => ({ ...d, k, is_far: d.distance > d.chance }));
-  const draw = chart("Distance between training and test rows by column", (width) => {
+  const rows = section.drift.columns.map((d, k) => ({ ...d, k })), n = section.drift.n_columns;
+  const draw = rows.length ? chart("Columns that differ between training and test rows", (width) => {
     const margin = name_margin(rows.map((r) => r.name), width);
-    return plot(width, { height: 40 + 28 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40, x: { label: "distance between the distributions", labelAnchor: "center", labelArrow: "none", ticks: 5, tickFormat: tick, zero: true }, y: { domain: rows.map((r) => r.k), tickFormat: (k) => fit_name(rows[k].name, margin), tickSize: 0, label: null }, color: { type: "identity" }, marks: [
-      grid_x({ ticks: 5 }), Plot.barX(rows, { x: "distance", y: "k", fill: (r) => (r.is_far ? "var(--test)" : "var(--train)"), fillOpacity: 0.85, insetTop: 5, insetBottom: 5, rx2: 3 }), Plot.tickX(rows, { x: "chance", y: "k", stroke: "var(--ink)", strokeWidth: 1.6 }),
-      Plot.tip(rows, Plot.pointerY({ ...TIP, x: "distance", y: "k", title: (r) => `${r.name}\ndistance ${num(r.distance, 2)}, by chance up to ${num(r.chance, 2)}` })) ] });
-  });
-  return card("Drift between training and test set", "Kolmogorov-Smirnov distance (categories: total variation). Marks: 95 % quantile without drift.", el("div", { class: "figures" },
+    return plot(width, { height: 40 + 28 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40, x: { label: "distance between the distributions", labelAnchor: "center", labelArrow: "none", ticks: 5, tickFormat: tick, zero: true }, y: { domain: rows.map((r) => r.k), tickFormat: (k) => fit_name(rows[k].name, margin), tickSize: 0, label: null }, marks: [
+      grid_x({ ticks: 5 }), Plot.barX(rows, { x: "distance", y: "k", fill: "var(--test)", fillOpacity: 0.85, insetTop: 5, insetBottom: 5, rx2: 3 }),
+      Plot.tip(rows, Plot.pointerY({ ...TIP, x: "distance", y: "k", title: (r) => `${r.name}\ndistance ${num(r.distance, 2)}, p ${r.p < 0.001 ? "<0.001" : num(r.p, 2)} (Holm)` })) ] });
+  }) : el("p", {}, n === 1 ? "The column does not differ significantly." : `None of the ${whole(n)} columns differs significantly.`);
+  return card("Drift between training and test set", "Columns whose distributions differ at the level 5 %, with Holm's correction for all columns: Kolmogorov-Smirnov distance; of categories, total variation and the chi-squared test.", el("div", { class: "figures" },
     figure("ROC AUC of a drift classifier", fixed(classifier.roc_auc, 2), [`training against test rows, 0.5 is chance `, differs ? el("span", { class: "tag warn" }, "drift") : el("span", { class: "tag good" }, "no drift")])), draw);
 }
 

@@ -2,8 +2,8 @@
 drawers.importances = (section) => {
   const draw = chart("Feature importance with 95 % intervals", (width) => importance_bars(section, width));
   if (!section.pairs) return [card(section.title, section.note, draw)];
-  const pairs = chart("Strength of interactions", (width) => importance_bars({ unit: "Friedman's H", columns: section.pairs.pairs.map((p) => ({ ...p, low: null, high: null })) }, width, 0.46));
-  return [el("div", { class: "grid" }, card(section.title, section.note, draw), card("Interactions", `Friedman's H of pairs of columns: 0, the effects are additive; 1, all of the effect is interaction. Computed for ${section.pairs.model} on ${plural(section.pairs.n_rows, "test row")}.`, pairs))];
+  const pairs = chart("Strength of interactions with 95 % intervals", (width) => importance_bars({ unit: "Friedman's H", columns: section.pairs.pairs }, width, 0.46));
+  return [el("div", { class: "grid" }, card(section.title, section.note, draw), card("Interactions", `Friedman's H of pairs of columns: 0, the effects are additive; 1, all of the effect is interaction. Model: ${section.pairs.model}; mean and 95 % interval of ${section.pairs.n_samples} samples of ${plural(section.pairs.n_rows, "test row")}.`, pairs))];
 };
 
 function importance_bars(section, width, most) {
@@ -29,7 +29,7 @@ drawers.dependence = (section) => {
   const charts = section.columns.map((column) => chart(`Partial dependence on ${column.name}`, (width) => dependence_chart(column, output, centred, width)));
   const redraw = () => charts.forEach((host) => host.redraw());
   const centre = button("Centre curves at 0", () => { centred = !centred; centre.setAttribute("aria-pressed", String(centred)); redraw(); }, { "aria-pressed": "false", id: "centre" });
-  return [card(`${section.model}: mean ${section.of}`, `The thick line is the mean prediction over ${plural(section.n_rows, "test row")} when the column is set to each value; thin lines are single rows (ICE curves). Curves that are not parallel indicate interactions. Ticks: deciles of the column.${section.is_best ? "" : " The best model would take too long here."}`,
+  return [card(`${section.model}: mean ${section.of}`, `The thick line is the mean prediction over ${plural(section.n_rows, "test row")} when the column is set to each value; thin lines are single rows (ICE curves). Curves that are not parallel indicate interactions. Ticks: deciles of the column.${section.is_best ? "" : " The model that is kept would take too long here."}`,
     el("div", { class: "bar" }, section.outputs && section.outputs.length > 1 ? select("Class", section.outputs.map((name, k) => [k, name]), 0, (value) => { output = Number(value); redraw(); }) : null, centre),
     el("div", { class: "grid three" }, section.columns.map((column, k) => captioned(elide(column.name, 34), charts[k]))))];
 };
@@ -67,7 +67,7 @@ drawers.shap = (section) => {
   const fall = chart("SHAP values of one row", (width) => waterfall(section, output, row, width));
   const about = el("div", { class: "figures", id: "row-figures" });
   const list = el("select", { id: "row-picker", onchange: () => pick(Number(list.value)) }, section.rows.map((at, k) =>
-    el("option", { value: k }, `row ${at + 1}: ${elide(section.actual[k], 24)}`)));
+    el("option", { value: k }, `row ${elide(at, 24)}: ${elide(section.actual[k], 24)}`)));
   const of = (part) => (part.name === null ? section.of : section.of.replace("of the class", `of ${elide(part.name, 20)}`));
   function pick(k) {
     row = Math.min(section.rows.length - 1, Math.max(0, k));
@@ -87,10 +87,10 @@ drawers.shap = (section) => {
   const controls = el("div", { class: "bar" }, el("label", { class: "field" }, "Test row", list), button("Previous", () => pick(row - 1)), button("Next", () => pick(row + 1)),
     button("Highest", () => pick(extreme(section, output, 1))), button("Lowest", () => pick(extreme(section, output, -1))));
   return [
-    card(`SHAP values of ${plural(section.rows.length, "test row")}`, `Each point is a row: a positive SHAP value raises the ${section.outputs.length === 1 ? of(section.outputs[0]) : section.of}, a negative one lowers it. Click a point to explain its row.${section.is_best ? "" : ` The model is ${section.model}, the best one with SHAP values.`}`,
+    card(`SHAP values of ${plural(section.rows.length, "test row")}`, `Each point is a row: a positive SHAP value raises the ${section.outputs.length === 1 ? of(section.outputs[0]) : section.of}, a negative one lowers it. Click a point to explain its row.${section.is_best ? "" : ` The model is ${section.model}: the one that is kept would take too long here.`} ${section.note}`,
       el("div", { class: "bar" }, outputs, section.categories.includes(null) ? el("span", { class: "field" }, "numbers: low value", el("span", { class: "ramp" }), "high value") : null,
         section.colour.flat().includes(null) ? legend([["var(--missing)", "missing"]]) : null), swarm, category_legends(section)),
-    card("SHAP values of one row", `From the base value to the prediction, column by column.${section.response ? ` The axis is the ${section.outputs.length === 1 ? of(section.outputs[0]) : section.of}; the ${section.response} is in brackets.` : ""}`, controls, about, fall),
+    card("SHAP values of one row", `From the base value to the prediction, column by column. ${section.rows_note}${section.response ? ` The axis is the ${section.outputs.length === 1 ? of(section.outputs[0]) : section.of}; the ${section.response} is in brackets.` : ""}`, controls, about, fall),
   ];
 };
 
@@ -134,7 +134,7 @@ function beeswarm(section, output, row, width, pick) {
       grid_x({ ticks: Math.min(8, width / 90) }), Plot.ruleX([0], { stroke: "var(--line-2)", strokeWidth: 1.5 }),
       Plot.dot(points, { x: "value", y: (p) => p.j + p.off, r: 2.7, fill: "colour", fillOpacity: 0.85 }),
       Plot.dot(chosen, { x: "value", y: (p) => p.j + p.off, r: 5.5, fill: "colour", stroke: "var(--ink)", strokeWidth: 1.8 }),
-      Plot.tip(points, Plot.pointer({ ...TIP, x: "value", y: (p) => p.j + p.off, maxRadius: 30, title: (p) => `${p.name} = ${p.cell}\nSHAP value ${num(p.value, 3)}\nrow ${section.rows[p.k] + 1}, ${section.actual[p.k]}` })),
+      Plot.tip(points, Plot.pointer({ ...TIP, x: "value", y: (p) => p.j + p.off, maxRadius: 30, title: (p) => `${p.name} = ${p.cell}\nSHAP value ${num(p.value, 3)}\nrow ${section.rows[p.k]}, ${section.actual[p.k]}` })),
     ],
   });
   picture.addEventListener("click", () => { if (picture.value) pick(picture.value.k); });

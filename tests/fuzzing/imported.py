@@ -1,26 +1,16 @@
-"""Damage model files of other libraries, in a process of little memory, and count the outcomes of importing them.
+"""Damage model files of other libraries: bytes, numbers and lists. Any error but a ModelFileError is a fault."""
 
-Usage: ``python damage_imported.py FIRST_SEED N_VARIANTS``; prints one JSON object. Each seed is one variant of one
-file, the same in every run. A crash or a hang ends the process, which the caller notices; any error but a
-ModelFileError is reported.
-"""
-
-import json
 import random
 import re
-import resource
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import spinney
-from damage_every import DAMAGES
 from spinney._interchange.reading.import_file import import_file
 
-FOLDER = Path(__file__).parent / "golden" / "imported"
-SPARE_MEMORY = 400 * 2**20
-SECONDS = 10.0
+from fuzzing.damage import DAMAGES
+
+FOLDER = Path(__file__).resolve().parents[1] / "golden" / "imported"
 EXTREMES = ["-1", "0", "1", "2", "7", "1e308", "-1e308", "2147483647", "4294967295", "18446744073709551616", "1e-320"]
 EXTREMES += ["NaN", "Infinity", "null", '""', "[]", "{}", "true", "99999999", "-2147483648", "0.5", "9" * 400]
 NUMBER = re.compile(rb"-?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -92,39 +82,25 @@ def files_by_format():
     return list(formats.values())
 
 
-def tried(first, n_variants):
-    """Import damaged files; return what happened."""
-    formats = files_by_format()
-    files = [data for of_format in formats for data in of_format]
-    counts, faults, slowest = {}, [], 0.0
-    for seed in range(first, first + n_variants):
-        rng = random.Random(seed)
-        of_format = formats[seed % len(formats)]
-        data = bytearray(of_format[seed // len(formats) % len(of_format)])
-        rng.choice(WAYS)(data, rng, files)
-        start = time.perf_counter()
-        try:
-            with np.errstate(all="ignore"):
-                found = outcome(data)
-        except Exception as error:
-            found = "fault"
-            faults.append([seed, f"{type(error).__name__}: {error}"[:300]])
-        seconds = time.perf_counter() - start
-        slowest = max(slowest, seconds)
-        if seconds > SECONDS:
-            faults.append([seed, f"took {seconds:.1f} s"])
-        counts[found] = counts.get(found, 0) + 1
-    return {"counts": counts, "slowest": round(slowest, 3), "faults": faults[:20], "n_faults": len(faults)}
+class Area:
+    """One seed: one file of tests/golden/imported, damaged in one way."""
 
-
-def main(first, n_variants):
-    for of_format in files_by_format():
-        for data in of_format:
+    def __init__(self):
+        self.formats = files_by_format()
+        self.files = [data for of_format in self.formats for data in of_format]
+        for data in self.files:
             assert outcome(data) == "taken"
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + SPARE_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    print(json.dumps(tried(first, n_variants)))
 
+    def data(self, seed):
+        rng = random.Random(seed)
+        of_format = self.formats[seed % len(self.formats)]
+        data = bytearray(of_format[seed // len(self.formats) % len(of_format)])
+        rng.choice(WAYS)(data, rng, self.files)
+        return bytes(data)
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    def outcome(self, seed):
+        return self.check(self.data(seed), seed)
+
+    def check(self, data, seed):
+        with np.errstate(all="ignore"):
+            return outcome(data)

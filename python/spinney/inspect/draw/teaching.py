@@ -1,0 +1,203 @@
+"""Pictures for lectures: impurities, losses, and penalised risks of nested trees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._data.types import Floats
+from spinney.inspect.draw import axes
+from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of
+from spinney.inspect.margin_losses import MarginLoss, margin_losses
+from spinney.inspect.text.split_tables import node_impurity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_DASHES = ("-", "--", "-.", ":")
+_IMPURITIES = ("entropy", "gini", "misclassification")
+
+
+def plot_impurities(*, scaled: bool = True, simplex: str | None = None, ax: Axes | None = None) -> Axes:
+    """Plot the impurity of two classes as a function of the probability p of one of them, or of three classes as a map.
+
+    For two classes Gini's impurity is 2 p (1 - p), the entropy -p log2 p - (1 - p) log2 (1 - p), the misclassification
+    min(p, 1 - p). All are 0 for a pure node and largest at equal probabilities; the first two are strictly concave, so
+    that they distinguish splits with equal misclassification.
+
+    Parameters
+    ----------
+    scaled : bool, default=True
+        For two classes: halve the entropy, so that all three reach one half.
+    simplex : {"entropy", "gini", "misclassification"}, optional
+        Draw this impurity of three classes, whose pure nodes are the corners of the triangle; None: two classes.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> ax = spinney.plot_impurities()
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    if simplex is not None:
+        return _draw_simplex(simplex, ax)
+    ax = axes_of(ax, 6.0, 4.0, "top", "right")
+    p = np.linspace(0, 1, 201)
+    counts = np.column_stack([p, 1 - p])
+    for name, dash, code in zip(_IMPURITIES, ("-", "--", "-."), (0, 5, 2), strict=True):
+        halved = scaled and name == "entropy"
+        height = node_impurity(counts, name) / (2 if halved else 1)
+        label = {"gini": "Gini", "entropy": "entropy / 2" if halved else "entropy"}.get(name, name)
+        ax.plot(p, height, dash, color=CLASS_COLOURS[code], linewidth=2, label=label)
+    ax.set(xlim=(0, 1), ylim=(0, 0.55 if scaled else 1.05), xlabel="probability of the first class", ylabel="impurity")
+    ax.legend(loc="lower center", frameon=False)
+    return ax
+
+
+def _draw_simplex(criterion: str, ax: Axes | None) -> Axes:
+    """Draw the impurity of three classes in a triangle."""
+    if criterion not in _IMPURITIES:
+        raise ValueError(f"simplex must be one of {', '.join(map(repr, _IMPURITIES))}, not {criterion!r}.")
+    ax = axes_of(ax, 4.8, 4.2, "top", "right", "bottom", "left")
+    n = 60
+    shares = np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)]) / n
+    corners = np.array([(0.0, 0.0), (1.0, 0.0), (0.5, math.sqrt(3) / 2)])
+    x, y = (shares @ corners).T
+    filled = ax.tricontourf(x, y, node_impurity(shares, criterion), levels=12, cmap="viridis")
+    ax.figure.colorbar(filled, ax=ax, label=f"{'Gini' if criterion == 'gini' else criterion}, three classes")
+    for k, (corner, shift) in enumerate(zip(corners, ((0, -14), (0, -14), (0, 6)), strict=True)):
+        ax.annotate(f"class {k + 1}", corner, xytext=shift, textcoords="offset points", ha="center", color=axes.ink())
+    ax.plot(*np.vstack([corners, corners[:1]]).T, color=axes.ink(), linewidth=1)
+    ax.set(xticks=[], yticks=[], aspect="equal", ylim=(-0.1, 0.95))
+    return ax
+
+
+def plot_losses(names: Sequence[str] | None = None) -> Figure:
+    """Plot losses of two classes: against the margin, their best scores f*, and how they bound the error.
+
+    The left panel has the losses φ(m) of the margin m = y f. The middle one has f*, the score with the smallest
+    expected loss, against the probability η of the class 1: all have the sign of the best class, so that minimising the
+    loss gives the Bayes rule. The right panel has the largest excess error L - L* that an excess risk A - A* allows.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Of `spinney.teaching.margin_losses`: "0-1", "hinge", "exponential", "logistic", "squared", "squared hinge",
+        "Huber" (squared near the margin, linear below -1). None: all but the squared hinge.
+
+    Returns
+    -------
+    Figure
+        Three panels.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> figure = spinney.plot_losses(["0-1", "hinge", "logistic"])
+    >>> matplotlib.pyplot.close(figure)
+    """
+    chosen = [name for name in margin_losses if name != "squared hinge"] if names is None else list(names)
+    if unknown := [name for name in chosen if name not in margin_losses]:
+        raise ValueError(f"There is no loss {unknown[0]!r}; they are {', '.join(map(repr, margin_losses))}.")
+    figure: Figure = axes.pyplot().figure(figsize=(11, 3.8), layout="constrained")
+    panels = figure.subplots(1, 3)
+    for code, name in enumerate(margin_losses):
+        if name in chosen:
+            _draw_loss(panels, margin_losses[name], code)
+    panels[0].set(xlabel="margin y f", ylabel="loss", xlim=(-2, 2), ylim=(-0.1, 4))
+    panels[1].set(xlabel="probability η of the class 1", ylabel="best score f*", xlim=(0, 1), ylim=(-3, 3))
+    panels[2].set(xlabel="excess risk A − A*", ylabel="bound of the excess error L − L*", xlim=(0, 1), ylim=(0, 1.02))
+    for ax in panels:
+        axes_of(ax, 0, 0, "top", "right")
+    panels[1].axhline(0, color=axes.pale(), linewidth=0.8, zorder=0)
+    panels[1].axvline(0.5, color=axes.pale(), linewidth=0.8, zorder=0)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
+
+
+def _draw_loss(panels: Sequence[Axes], loss: MarginLoss, code: int) -> None:
+    look: dict[str, Any] = {"color": CLASS_COLOURS[code], "linestyle": _DASHES[code % 4], "linewidth": 2}
+    margin, eta, theta = np.linspace(-2, 2, 401), np.linspace(0.001, 0.999, 999), np.linspace(0, 1, 301)
+    panels[0].plot(margin, loss(margin), label=loss.name, **look)
+    best: Floats = loss.minimiser(eta)
+    panels[1].plot(eta, best, **look)
+    if loss.is_convex:
+        panels[2].plot(loss.calibration(theta), theta, **look)
+
+
+def draw_penalised_risks(found: Any, ax: Axes | None) -> Axes:
+    """Plot R(T) + α |T| of each nested tree against α, and the lowest of them."""
+    ax = axes_of(ax, 6.4, 4.2, "top", "right")
+    last = found.alphas[-1] * 1.25 or 1.0
+    alpha = np.unique([0.0, *found.alphas, last])
+    lines = np.array([step.risk + alpha * step.n_leaves for step in found.steps])
+    for k, (step, line) in enumerate(zip(found.steps, lines, strict=True)):
+        leaves = f"{step.n_leaves} leaves" if step.n_leaves > 1 else "the root"
+        label = leaves if len(found) <= len(CLASS_COLOURS) else None
+        ax.plot(alpha, line, color=axes.class_colour(k), linewidth=1.2, label=label)
+    ax.plot(alpha, lines.min(axis=0), color=axes.ink(), linewidth=3, alpha=0.6, label="best tree T(α)", zorder=0)
+    for step in found.steps[1:]:
+        ax.axvline(step.alpha, color=axes.pale(), linewidth=0.8, linestyle=":")
+    ax.set(xlabel="penalty per leaf α", ylabel="R(T) + α |T|", xlim=(0, last), ylim=(0, 1.15 * lines.min(axis=0).max()))
+    ax.legend(frameon=False, loc="lower right")
+    return ax
+
+
+def draw_shrinkage(found: Any, truth: Floats | None, ax: Axes | None) -> Axes:
+    """Plot estimates, shrunken estimates and, if known, the truth, with a line for each."""
+    rows = [found.y, found.estimates, *([] if truth is None else [truth])]
+    if truth is not None and len(truth) != len(found.y):
+        raise ValueError(f"truth has {len(truth)} numbers, and there are {len(found.y)} estimates.")
+    ax = axes_of(ax, 7.0, 1.2 + 0.65 * len(rows), "top", "right", "left")
+    heights = np.arange(len(rows))[::-1]
+    ax.plot(np.array(rows), np.repeat(heights[:, np.newaxis], len(found.y), axis=1), color=axes.pale(), linewidth=0.8)
+    for row, height in zip(rows, heights, strict=True):
+        ax.plot(row, np.full(len(row), height), "o", color=CLASS_COLOURS[0], markersize=6)
+    if np.ndim(found.target) == 0:
+        ax.axvline(float(found.target), color=axes.ink(), linewidth=0.8, linestyle=":")
+    ax.set_yticks(heights, ["estimates", "shrunken", "truth"][: len(rows)])
+    ax.set(xlabel="value", ylim=(-0.4, len(rows) - 0.6))
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def draw_replicates(found: Any, interval: tuple[float, float], label: str, ax: Axes | None) -> Axes:
+    """Plot the replicates of a `Bootstrap` with the estimate and an interval."""
+    ax = axes_of(ax, 6.4, 3.8, "top", "right")
+    ax.hist(found.replicates, bins="auto", color=CLASS_COLOURS[4], edgecolor=axes.paper(), linewidth=0.5)
+    ax.axvline(found.estimate, color=axes.ink(), linewidth=1.5, label="estimate")
+    ax.axvspan(*interval, color=CLASS_COLOURS[0], alpha=0.15, linewidth=0, label=label)
+    ax.set(xlabel="statistic", ylabel="bootstrap samples")
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_density(found: Any, bin_width: float | None, ax: Axes | None) -> Axes:
+    """Plot a `KernelDensity`, beside a histogram if a bin width is given."""
+    ax = axes_of(ax, 6.4, 3.6, "top", "right")
+    values = found.values
+    if bin_width is not None:
+        first, last = np.floor(values[0] / bin_width), np.floor(values[-1] / bin_width) + 1
+        edges = bin_width * np.arange(first, last + 1)
+        label = f"bins of {bin_width:g}"
+        ax.hist(values, bins=edges.tolist(), density=True, color=CLASS_COLOURS[4], alpha=0.6, label=label)
+    at = np.linspace(values[0] - 3 * found.bandwidth, values[-1] + 3 * found.bandwidth, 400)
+    ax.plot(at, found(at), color=VALUE_COLOUR, linewidth=2, label=f"bandwidth {found.bandwidth:.3g}")
+    ax.set(xlabel="value", ylabel="density")
+    ax.legend(frameon=False)
+    return ax

@@ -1,0 +1,241 @@
+"""Calculators for teaching: impurities and gains of counts, and the search table of all columns.
+
+They use the functions of `split_tables`, the reference implementation of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spinney._data import read_table
+from spinney._data.columns import default_names
+from spinney._data.display import Backend, ShownAsTable, align, fixed, frame_of, plural
+from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney.inspect.text.split_tables import (
+    CLASS_CRITERIA,
+    SplitTable,
+    Unit,
+    check_criterion,
+    node_impurity,
+    split_table,
+)
+
+
+def impurity(counts: ArrayLike, criterion: str = "gini", *, unit: Unit = "bits") -> float:
+    """Return the impurity of a node from its class counts.
+
+    Parameters
+    ----------
+    counts : array-like of shape (n_classes,)
+        Rows, or their weights, by class.
+    criterion : {"gini", "p(1-p)", "entropy", "misclassification"}, default="gini"
+        "gini" is 1 − Σ p², which is 2 p (1 − p) for two classes; "p(1-p)" is half of it, for two classes only.
+    unit : {"bits", "nats"}, default="bits"
+        Of the entropy: logarithms of base 2 or e.
+
+    Returns
+    -------
+    float
+        0 for a pure node.
+
+    Examples
+    --------
+    >>> from spinney.teaching import impurity
+    >>> impurity([5, 5]), impurity([5, 5], "p(1-p)"), impurity([5, 5], "entropy")
+    (0.5, 0.25, 1.0)
+    """
+    return float(node_impurity(_counts(counts, criterion), criterion, unit))
+
+
+def gain(parent: ArrayLike, children: Sequence[ArrayLike], criterion: str = "gini", *, unit: Unit = "bits") -> float:
+    """Return the decrease of the impurity by a split: that of the parent less the weighted mean of the children's.
+
+    Parameters
+    ----------
+    parent : array-like of shape (n_classes,)
+        Class counts before the split.
+    children : sequence of array-like of shape (n_classes,)
+        Class counts of two or more children, which add up to the parent's.
+    criterion, unit
+        As in `impurity`.
+
+    Returns
+    -------
+    float
+        The gain.
+
+    Examples
+    --------
+    Two splits with equal errors, of which the second leaves a pure node:
+
+    >>> from spinney.teaching import gain
+    >>> splits = [[300, 100], [100, 300]], [[200, 400], [200, 0]]
+    >>> [round(gain([400, 400], children, "misclassification"), 3) for children in splits]
+    [0.25, 0.25]
+    >>> [round(gain([400, 400], children), 3) for children in splits]
+    [0.125, 0.167]
+    """
+    before, parts = _counts(parent, criterion), [_counts(child, criterion) for child in children]
+    if any(len(part) != len(before) for part in parts) or not np.allclose(np.sum(parts, axis=0), before):
+        total = np.sum(parts, axis=0).tolist() if len({len(part) for part in parts}) == 1 else "different numbers"
+        raise ValueError(f"The children must add up to the parent, {before.tolist()}, but they have {total}.")
+    inside = sum(float(part.sum() * node_impurity(part, criterion, unit)) for part in parts if part.sum() > 0)
+    return float(node_impurity(before, criterion, unit)) - inside / float(before.sum())
+
+
+_OF_COUNTS = tuple(name for name in CLASS_CRITERIA if name not in ("chi2", "gain_ratio"))
+
+
+def _counts(counts: ArrayLike, criterion: str) -> Floats:
+    found = np.asarray(counts, dtype=np.float64)
+    if found.ndim != 1 or len(found) < 2 or not (np.isfinite(found).all() and (found >= 0).all()):
+        raise ValueError(f"Class counts must be two or more numbers from 0 up, not {counts!r}.")
+    if not found.sum() > 0:
+        raise ValueError("A node without rows has no impurity: all counts are 0.")
+    check_criterion(criterion, _OF_COUNTS, len(found))
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchTable(ShownAsTable):
+    """Every split of every column with its gain; returned by `search_table`.
+
+    Attributes
+    ----------
+    tables : dict from str to SplitTable
+        By name of the column; ``table["income"]`` is one of them.
+    criterion : str
+        The criterion.
+    impurity : float
+        Impurity before the split.
+
+    Examples
+    --------
+    >>> from spinney.datasets import load_loans
+    >>> from spinney.teaching import search_table
+    >>> found = search_table(*load_loans(), criterion="p(1-p)")
+    >>> found.best["cut"], round(found.best["gain"], 2)
+    ('income ≤ 36', 0.11)
+    """
+
+    tables: dict[str, SplitTable]
+    criterion: str
+    impurity: float
+
+    def __getitem__(self, column: str) -> SplitTable:
+        return self.tables[column]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.tables.values()))
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The best split of all columns; of equal ones the first. With ``"column"``, its name."""
+        candidates = [table.best | {"column": name} for name, table in self.tables.items() if len(table)]
+        if not candidates:
+            raise ValueError("Every column has only one value, so there is no split.")
+        ranking = "score" if "score" in candidates[0] else "gain"
+        largest = max(split[ranking] for split in candidates)
+        return next(split for split in candidates if split[ranking] >= largest - 1e-12 * (abs(largest) + self.impurity))
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Return the splits as a frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per split: `column`, and the columns of a `SplitTable`.
+        """
+        columns: dict[str, list[Any]] = {"column": []}
+        for name, table in self.tables.items():
+            columns["column"] += [name] * len(table)
+            for key, values in table.columns.items():
+                if key != "categories":
+                    columns.setdefault(key, []).extend(values)
+        return frame_of(columns, backend)
+
+    def __repr__(self) -> str:
+        return (
+            f"<SearchTable: {plural(len(self), 'split')} of {plural(len(self.tables), 'column')} by {self.criterion}>"
+        )
+
+    def __str__(self) -> str:
+        best = self.best["cut"] if len(self) else None
+        rows, chosen = [["cut", "left", "right", "gain"]], 0
+        for table in self.tables.values():
+            for cut, left, right, value in zip(
+                *(table.columns[key] for key in ("cut", "n_left", "n_right", "gain")), strict=True
+            ):
+                chosen = len(rows) if cut == best and not chosen else chosen
+                rows.append([cut, str(left), str(right), fixed(value, 4)])
+        lines = align(rows)
+        if chosen:
+            lines[chosen] += "  ← best"
+        return "\n".join([f"{self.criterion} before the split: {fixed(self.impurity, 4)}", *lines])
+
+
+def search_table(
+    X: TableLike,
+    y: ColumnLike,
+    *,
+    criterion: str = "gini",
+    unit: Unit = "bits",
+    sample_weight: ColumnLike = None,
+    categorical_features: Iterable[str | int] = (),
+) -> SearchTable:
+    """Return every split of every column that a tree would consider at its root.
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Classes, or numbers for a regression criterion.
+    criterion, unit, sample_weight
+        As in `spinney.split_table`.
+    categorical_features : names or positions, optional
+        Columns of numbers that are treated as categories.
+
+    Returns
+    -------
+    SearchTable
+        Prints as text; has `best`, `tables` and `to_frame()`.
+
+    See Also
+    --------
+    spinney.split_table : The splits of one column.
+
+    Examples
+    --------
+    >>> from spinney.datasets import load_loans
+    >>> from spinney.teaching import search_table
+    >>> X, y = load_loans()
+    >>> print(search_table({"income": X["income"], "age": X["age"]}, y, criterion="p(1-p)")["income"])
+    p(1-p) before the split: 0.2500
+    cut            n_left  n_right  impurity_left  impurity_right    gain
+    income ≤ 25.5       1        9         0.0000          0.2469  0.0278
+    income ≤ 27.5       2        8         0.0000          0.2344  0.0625
+    income ≤ 29         4        6         0.1875          0.2222  0.0417
+    income ≤ 31         5        5         0.2400          0.2400  0.0100
+    income ≤ 36         7        3         0.2041          0.0000  0.1071  ← best
+    income ≤ 46         8        2         0.2344          0.0000  0.0625
+    income ≤ 55         9        1         0.2469          0.0000  0.0278
+    """
+    table = read_table(X)
+    names = table.names or default_names(table.n_columns)
+    categories = {names[c] if isinstance(c, (int, np.integer)) else c for c in categorical_features}
+    if unknown := categories - set(names):
+        raise ValueError(f"categorical_features has {sorted(unknown)}, which are no columns of X.")
+    options: dict[str, Any] = {"criterion": criterion, "unit": unit, "sample_weight": sample_weight}
+    tables = {name: split_table(X, y, j, categorical=name in categories, **options) for j, name in enumerate(names)}
+    return SearchTable(tables, criterion, next(iter(tables.values())).impurity)

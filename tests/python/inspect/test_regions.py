@@ -1,0 +1,292 @@
+"""Decision regions, errors against members, tuning curves and rounds of AdaBoost."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import spinney
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.neighbors import KNeighborsRegressor
+from spinney import datasets
+
+mpl.use("agg")
+import matplotlib.pyplot as plt
+from matplotlib.collections import PathCollection
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def diagonal():
+    return datasets.make_diagonal(80, random_state=0)
+
+
+MODELS = {
+    "tree": spinney.DecisionTreeClassifier(),
+    "forest": spinney.RandomForestClassifier(5, random_state=0),
+    "extra-trees": spinney.ExtraTreesClassifier(5, random_state=0),
+    "AdaBoost": spinney.AdaBoostClassifier(n_estimators=5),
+    "bagging": spinney.BaggingClassifier(spinney.KNeighborsClassifier(1), 5, random_state=0),
+    "boosting": spinney.GradientBoostingClassifier(n_estimators=5),
+    "neighbours": spinney.KNeighborsClassifier(3),
+    "cells": spinney.HistogramClassifier(0.3),
+    "SVM": spinney.SVC(),
+    "perceptron": spinney.Perceptron(averaged=True, random_state=0),
+    "stack": spinney.StackingClassifier(["tree", "linear"], cv=3, random_state=0),
+    "theirs": LogisticRegression(),
+}
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda X: pd.DataFrame(X, columns=["wide", "tall"])])
+def test_regions_of_any_classifier(diagonal, kind):
+    X, y = diagonal
+    X = kind(X)
+    figure = spinney.plot_regions(MODELS, X, np.where(y > 0, "up", "down"), n_points=20)
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in shown] == list(MODELS)
+    for ax, model in zip(shown, MODELS.values(), strict=True):
+        fitted = type(model)(**model.get_params(deep=False)).fit(X, np.where(y > 0, "up", "down"))
+        (image,) = ax.images
+        colours = image.get_array()
+        low, high, bottom, top = image.get_extent()
+        grid = np.array(np.meshgrid(np.linspace(low, high, 20), np.linspace(bottom, top, 20))).reshape(2, -1).T
+        predicted = fitted.predict(kind(grid)).reshape(20, 20)
+        is_blue = colours[..., 2] > colours[..., 0]  # the first class is blue, the second orange
+        assert_array_equal(is_blue[colours.std(axis=2) > 1e-9], (predicted == "down")[colours.std(axis=2) > 1e-9])
+        assert sum(len(points.get_offsets()) for points in ax.collections if hasattr(points, "get_sizes")) >= 80
+    assert shown[0].get_ylabel() == ("tall" if isinstance(X, pd.DataFrame) else "x1")
+
+
+def test_a_parameter_varies_over_panels(diagonal):
+    X, y = diagonal
+    figure = spinney.plot_regions(spinney.DecisionTreeClassifier(), X, y, vary={"max_leaf_nodes": [2, 5]}, n_points=30)
+    n_colours = [len(np.unique(ax.images[0].get_array().reshape(-1, 3), axis=0)) for ax in figure.axes]
+    assert [ax.get_title() for ax in figure.axes] == ["max_leaf_nodes=2", "max_leaf_nodes=5"]
+    assert n_colours[0] == 2 < n_colours[1]
+
+
+def test_stages_of_an_ensemble(diagonal):
+    X, y = diagonal
+    for model in (
+        spinney.AdaBoostClassifier(n_estimators=6),
+        spinney.RandomForestClassifier(6, random_state=0),
+        spinney.BaggingClassifier(n_estimators=6, random_state=0),
+    ):
+        figure = spinney.plot_regions(model, X, y, stages=[1, 6], n_points=20)
+        whole = spinney.plot_regions(model.fit(X, y), X, y, n_points=20)
+        assert_allclose(figure.axes[1].images[0].get_array(), whole.axes[0].images[0].get_array(), atol=1e-9)
+    with pytest.raises(ValueError, match="stages must be numbers from 1 to 6, not 7"):
+        spinney.plot_regions(model, X, y, stages=[7], n_points=20)
+    with pytest.raises(TypeError, match="staged_predict"):
+        spinney.plot_regions(spinney.KNeighborsClassifier(), X, y, stages=[1], n_points=20)
+
+
+def test_a_curve_along_one_column():
+    x = np.linspace(0, 6, 50)[:, None]
+    y = np.sin(x[:, 0])
+    tree = spinney.DecisionTreeRegressor(max_leaf_nodes=4).fit(x, y)
+    figure = spinney.plot_regions([tree, KNeighborsRegressor(3)], x, y)
+    rows, curve = figure.axes[0].get_lines()
+    assert_array_equal(rows.get_ydata(), y)
+    assert_allclose(curve.get_ydata(), tree.predict(curve.get_xdata()[:, None]))
+    assert len(np.unique(curve.get_ydata())) == 4
+    assert figure.axes[0].get_ylabel() == "target"
+    classes = spinney.plot_regions(spinney.DecisionTreeClassifier(), x, y > 0).axes[0]
+    assert [label.get_text() for label in classes.get_yticklabels()] == ["False", "True"]
+
+
+def test_a_map_of_values_has_one_scale():
+    X = np.random.RandomState(0).uniform(size=(60, 2))
+    figure = spinney.plot_regions([spinney.DecisionTreeRegressor(), spinney.LinearRegressor()], X, X[:, 0], n_points=20)
+    assert len(figure.axes) == 3  # with the colours
+    limits = {ax.images[0].get_clim() for ax in figure.axes[:2]}
+    assert limits == {(X[:, 0].min(), X[:, 0].max())}
+
+
+def test_other_columns_are_fixed_at_a_typical_row():
+    X, y = datasets.load_penguins(as_frame="pandas")
+    model = spinney.DecisionTreeClassifier().fit(X, y)
+    figure = spinney.plot_regions(model, X, y, features=["bill_length_mm", "body_mass_g"], n_points=20)
+    assert figure.axes[0].get_xlabel() == "bill_length_mm"
+    for arguments, words in (
+        ({}, "X has 7 columns"),
+        ({"features": ["island"]}, "columns of numbers"),
+        ({"features": ["bill_length_mm"], "vary": {"a": [1], "b": [2]}}, "Vary one parameter"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            spinney.plot_regions(model, X, y, **arguments)
+    with pytest.raises(ValueError, match="is not fitted"):
+        spinney.plot_regions(spinney.DecisionTreeClassifier(), X, features=["bill_length_mm"])
+
+
+def test_regions_are_readable_in_the_dark(diagonal):
+    X, y = diagonal
+    with plt.style.context("dark_background"):
+        ax = spinney.plot_regions(spinney.SVC(), X, y, n_points=20).axes[0]
+    assert ax.images[0].get_array().mean() < 0.4
+    edges = ax.collections[-1].get_edgecolors()
+    assert edges[0][:3].mean() > 0.8
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+def curves_of(ax):
+    return {line.get_label(): np.asarray(line.get_ydata()) for line in ax.get_lines()}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        spinney.RandomForestClassifier(30, oob_score=True, random_state=0),
+        spinney.BaggingClassifier(n_estimators=30, oob_score=True, random_state=0),
+        spinney.GradientBoostingClassifier(n_estimators=6),
+        spinney.FunctionalBoostingClassifier(n_estimators=6),
+    ],
+)
+def test_errors_by_members(model):
+    X, y = datasets.make_nested_spheres(400, random_state=0)
+    model.fit(X[:200], y[:200])
+    drawn = curves_of(spinney.plot_errors(model, X[200:], y[200:], X=X[:200], y=y[:200], references={"Bayes": 0.0}))
+    assert drawn["test rows"][-1] == pytest.approx(1 - model.score(X[200:], y[200:]))
+    assert drawn["training rows"][-1] == pytest.approx(1 - model.score(X[:200], y[:200]))
+    assert len(drawn["test rows"]) == model.n_estimators
+    assert drawn["Bayes"].tolist() == [0, 0]
+    if hasattr(model, "oob_curve_"):
+        assert_allclose(drawn["out of bag"], model.oob_curve_)
+
+
+def test_errors_of_several_models_and_lines():
+    X, y = datasets.make_nested_spheres(400, random_state=0)
+    boosted = spinney.AdaBoostClassifier(n_estimators=8).fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
+    models = {"forest": spinney.RandomForestClassifier(8, random_state=0).fit(X[:200], y[:200]), "AdaBoost": boosted}
+    models["tree"] = spinney.DecisionTreeClassifier().fit(X[:200], y[:200])
+    drawn = curves_of(spinney.plot_errors(models, X[200:], y[200:]))
+    assert list(drawn) == ["forest, test rows", "AdaBoost, test rows", "AdaBoost, validation rows", "tree"]
+    assert_allclose(drawn["AdaBoost, validation rows"], drawn["AdaBoost, test rows"])
+    assert drawn["tree"][0] == pytest.approx(1 - models["tree"].score(X[200:], y[200:]))
+
+
+def test_errors_of_regressors_and_other_metrics():
+    X = np.random.RandomState(0).uniform(size=(100, 2))
+    y = X[:, 0] + X[:, 1] ** 2
+    forest = spinney.RandomForestRegressor(30, oob_score=True, random_state=0).fit(X[:50], y[:50])
+    ax = spinney.plot_errors(forest, X[50:], y[50:])
+    assert ax.get_ylabel() == "mean squared error"
+    assert curves_of(ax)["test rows"][-1] == pytest.approx(np.mean((forest.predict(X[50:]) - y[50:]) ** 2))
+
+    def largest_error(y, predicted):
+        return np.abs(y - predicted).max()
+
+    other = spinney.plot_errors(forest, X[50:], y[50:], metric=largest_error)
+    assert other.get_ylabel() == "largest error"
+    assert list(curves_of(other)) == ["test rows"]
+
+
+@pytest.mark.parametrize("kind", ["RandomForest", "ExtraTrees"])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_stages_of_forests_end_where_the_forest_stands(kind, n_outputs):
+    X, species = datasets.load_penguins(as_frame="pandas")
+    y = np.array(species) if n_outputs == 1 else np.column_stack([species, X["year"].astype(str)])
+    model = getattr(spinney, f"{kind}Classifier")(4, random_state=0).fit(X, y)
+    stages, probas = list(model.staged_predict(X)), list(model.staged_predict_proba(X))
+    assert len(stages) == 4
+    assert_array_equal(stages[-1], model.predict(X))
+    assert_allclose(np.hstack(probas[-1]), np.hstack(model.predict_proba(X)), atol=1e-12)
+    assert_array_equal(stages[0], model[0].predict(X))
+    values = getattr(spinney, f"{kind}Regressor")(4, random_state=0).fit(X, np.c_[X["year"], X["year"]][:, :n_outputs])
+    assert_allclose(list(values.staged_predict(X))[-1], values.predict(X))
+
+
+# ---- tuning and boosting by rounds ----------------------------------------------------------------------------------
+
+
+def test_tuning_curves_are_cross_validated(diagonal):
+    X, y = diagonal
+    ax = spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, {"n_neighbors": [1, 5, 40]}, cv=4)
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    expected = [1 - cross_val_score(spinney.KNeighborsClassifier(k), X, y, cv=folds).mean() for k in (1, 5, 40)]
+    (held_out,) = [line for line in ax.get_lines() if line.get_marker() == "o" and len(line.get_xdata()) == 3]
+    assert_allclose(held_out.get_ydata(), expected)
+    assert ax.get_xscale() == "log"
+    words = spinney.plot_tuning(
+        spinney.DecisionTreeClassifier(), X, y, {"criterion": ["gini", "entropy"]}, scoring="neg_log_loss"
+    )
+    assert words.get_ylabel() == "-neg_log_loss"
+    assert [label.get_text() for label in words.get_xticklabels()] == ["gini", "entropy"]
+    with pytest.raises(ValueError, match="one parameter"):
+        spinney.plot_tuning(spinney.SVC(), X, y, {})
+
+
+def test_rounds_are_drawn_with_their_weights_and_numbers(diagonal):
+    X, y = diagonal
+    model = spinney.AdaBoostClassifier(n_estimators=6).fit(X, y)
+    figure = spinney.plot_boosting_steps(model, X, y, rounds=[1, 3], n_points=20)
+    first, third, last = figure.axes
+    assert third.get_title().startswith(f"round 3: ε = {model.estimator_errors_[2]:.3f}")
+    assert f"{model.normalizers_[:3].prod():.3f}" in third.get_title()
+    assert "training error" in last.get_title()
+    weights = list(model.staged_weights(X, y))[2]
+    points = [part for part in third.collections if isinstance(part, PathCollection)]
+    sizes = np.concatenate([part.get_sizes() for part in points])
+    assert_allclose(np.sort(sizes), np.sort(20 * weights * len(weights)))
+    assert (
+        len(set(np.concatenate([part.get_sizes() for part in first.collections if isinstance(part, PathCollection)])))
+        == 1
+    )
+    with pytest.raises(ValueError, match="from 1 to 6"):
+        spinney.plot_boosting_steps(model, X, y, rounds=[0])
+    with pytest.raises(TypeError, match="AdaBoostClassifier"):
+        spinney.plot_boosting_steps(spinney.RandomForestClassifier(2).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize(
+    "model", [spinney.RandomForestClassifier(6), spinney.GradientBoostingClassifier(n_estimators=6)]
+)
+def test_margins_of_forests_and_boosting(model):
+    X, species = datasets.load_penguins()
+    ax = spinney.plot_margins(model.fit(X, species), X, species, rounds=[1, 6])
+    proba = model.predict_proba(X)
+    own = proba[np.arange(len(X)), np.searchsorted(model.classes_, species)]
+    rest = np.where(model.classes_ == np.array(species)[:, None], -1, proba).max(axis=1)
+    assert_allclose(ax.get_lines()[1].get_xdata(), np.sort(own - rest), atol=1e-12)
+
+
+# ---- James and Stein ------------------------------------------------------------------------------------------------
+
+
+def test_shrinkage_is_drawn_in_lines():
+    first, rest = datasets.load_batting()
+    found = spinney.james_stein(first, family="binomial", n=45)
+    mean = first.mean()
+    assert_allclose(found.estimates, spinney.james_stein(first, mean * (1 - mean) / 45).estimates)
+    ax = found.plot(truth=rest)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["estimates", "shrunken", "truth"]
+    lines = np.array([line.get_xdata() for line in ax.get_lines()[:18]])
+    assert_allclose(lines.T, [first, found.estimates, rest])
+    with pytest.raises(ValueError, match="truth has 2 numbers"):
+        found.plot(truth=[1, 2])
+
+
+def test_rates_have_the_variance_of_their_family():
+    rates, exposure = np.array([1.0, 2, 4, 3, 5]), np.array([10.0, 20, 10, 5, 5])
+    mean = np.average(rates, weights=exposure)
+    assert_allclose(
+        spinney.james_stein(rates, family="poisson", n=exposure).estimates,
+        spinney.james_stein(rates, mean / exposure).estimates,
+    )
+    for arguments, words in (
+        ({}, "either the variance"),
+        ({"variance": 1, "family": "poisson"}, "either the variance"),
+        ({"family": "poisson"}, "needs n"),
+        ({"family": "normal", "n": 3}, "'binomial' or 'poisson'"),
+        ({"family": "binomial", "n": 3}, "fractions from 0 to 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            spinney.james_stein(rates, **arguments)
