@@ -37,7 +37,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 # module level, inside a function and for type checkers alike; packages of one layer do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_engine", "_names"),
-    ("_data", "datasets", "criteria"),
+    ("_data", "datasets", "criteria", "kernels"),
     ("_model",),
     ("_estimator",),
     ("inspect", "_cluster"),
@@ -45,7 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_forest", "_boosting"),
     ("_ensemble", "_interchange"),
     ("_evaluate",),
-    ("cli", "learners"),
+    ("cli", "learners", "teaching"),
 )
 FACE = "spinney"  # loads all public names: only what stands above every layer may import it
 FACE_ALLOWED = ("cli", "__main__")

@@ -19,6 +19,8 @@ REQUIRED = (
     r"spinney/py\.typed",
     r"spinney/_engine\.[^/]*\.?(so|pyd)",
     r"spinney/_engine\.pyi",
+    r"spinney/datasets/batting\.csv",
+    r"spinney/datasets/loans\.csv",
     r"spinney/datasets/penguins\.csv",
     r"spinney/datasets/README\.md",
     r"spinney/_evaluate/report/assets/template\.html",

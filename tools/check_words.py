@@ -33,6 +33,12 @@ RETIRED = {
     r"shares? of (the )?(classes|class|votes|rows|columns|table)": "class probability; fraction; partition",
     r"(grown|grows?) to the end": "grown until leaves are pure",
     r"hears of|speaks? for": "name what happens",
+    r"likeness": "similarity",
+    r"dearer|dearest": "more expensive",
+    r"loss(es)? of your own": "custom loss",
+    r"(set|sets|made|makes) anew": "update; fit again",
+    r"drawn alike": "drawn uniformly",
+    r"(a|the) (worker|client|machine) that is lost": "loss of a worker",
     r"(asks?|asked) (a|the|its|of a|of the) (model|models|worker|workers|member|members|tree|trees)": "query; request",
 }
 PATTERN = re.compile("|".join(f"(?<![a-z])(?:{words})(?![a-z0-9])" for words in RETIRED), re.IGNORECASE)
@@ -44,9 +50,13 @@ def words_of(line: str) -> str:
 
 
 def retired_words(path: Path) -> list[tuple[int, str]]:
-    """Return the retired words of a file, each with its line number."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [(i, found.group()) for i, line in enumerate(lines, 1) for found in PATTERN.finditer(words_of(line))]
+    """Return the retired words of a file, each with its line number; a phrase may be on two lines."""
+    lines = [words_of(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found = []
+    for i, (line, following) in enumerate(zip(lines, [*lines, ""][1:], strict=True), 1):
+        joined = f"{line.rstrip()} {following.lstrip(' #*/')}"
+        found += [(i, one.group()) for one in PATTERN.finditer(joined) if one.start() < len(line.rstrip())]
+    return found
 
 
 def replacement(word: str) -> str:

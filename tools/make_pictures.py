@@ -23,18 +23,16 @@ from pictures_of_boosting_and_margins import (
     shapes,
 )
 from pictures_of_lists_and_times import ranking, survival
+from pictures_of_teaching import teaching_pictures
+from pictures_of_the_course import course_pictures
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
-from spinney.inspect.draw.axes import CLASS_COLOURS, CLASS_MARKERS, INK, PALE, class_colour, tint
+from spinney.inspect.draw.axes import CLASS_COLOURS, CLASS_MARKERS, INK, PALE, class_colour
 
 mpl.use("agg")
 TWO = ["bill_length_mm", "flipper_length_mm"]
-# Batting averages of 18 players after 45 at-bats, and over the rest of the season (Efron and Morris 1975)
-EARLY = [0.400, 0.378, 0.356, 0.333, 0.311, 0.311, 0.289, 0.267, 0.244, 0.244, *[0.222] * 5, 0.200, 0.178, 0.156]
-REST = [0.346, 0.298, 0.276, 0.222, 0.273, 0.270, 0.263, 0.210, 0.269, 0.230, 0.264, 0.256, 0.303, 0.264, 0.226]
-REST += [0.285, 0.316, 0.200]
 
 
 def iris_tree() -> Any:
@@ -78,20 +76,10 @@ def pruning_pictures(folder: Path) -> None:
 
 def batting() -> Any:
     """Draw early averages, shrunken ones and those of the rest of the season, one line per player."""
-    mean = float(np.mean(EARLY))
-    shrunken = spinney.james_stein(EARLY, mean * (1 - mean) / 45).estimates
-    rows: list[Any] = [EARLY, shrunken, REST]
-    figure, ax = mpl.pyplot.subplots(figsize=(7, 3), layout="constrained")
-    for player in zip(*rows, strict=True):
-        ax.plot(player, [2, 1, 0], color=PALE, linewidth=0.8, alpha=0.6)
-    for height, row in zip([2, 1, 0], rows, strict=True):
-        ax.plot(row, [height] * len(row), "o", color=CLASS_COLOURS[0], markersize=6)
-    ax.axvline(mean, color=INK, linewidth=0.8, linestyle=":")
-    ax.set_yticks([2, 1, 0], ["first 45 at-bats", "shrunken", "rest of the season"])
-    ax.set(xlabel="batting average", ylim=(-0.3, 2.3))
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    return figure
+    early, rest = spinney.datasets.load_batting()
+    ax = spinney.james_stein(early, family="binomial", n=45).plot(truth=rest)
+    ax.set_xlabel("batting average")
+    return ax.figure
 
 
 def shrinkage() -> Any:
@@ -214,27 +202,12 @@ def decision_functions() -> Any:
     """Draw where a tree, a forest and extra-trees see each species, side by side."""
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     X = X[TWO].dropna()
-    y = y[X.index]
-    names = ["one tree", "random forest", "extra-trees"]
-    models = [spinney.DecisionTreeClassifier(), spinney.RandomForestClassifier(random_state=0)]
-    models.append(spinney.ExtraTreesClassifier(random_state=0))
-    across, up = (np.linspace(X[name].min() - 1, X[name].max() + 1, 240) for name in TWO)
-    grid = pd.DataFrame(np.array(np.meshgrid(across, up)).reshape(2, -1).T, columns=TWO)
-    figure, all_axes = mpl.pyplot.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
-    for ax, name, model in zip(all_axes, names, models, strict=True):
-        shares = model.fit(X, y).predict_proba(grid)
-        colours = np.array([mpl.colors.to_rgb(CLASS_COLOURS[k]) for k in range(3)])
-        picture = 1 - (1 - shares @ colours) * 0.6
-        edges = (across[0], across[-1], up[0], up[-1])
-        ax.imshow(picture.reshape(240, 240, 3), extent=edges, origin="lower", aspect="auto", interpolation="nearest")
-        for k, species in enumerate(model.classes_):
-            rows = X[y == species]
-            look = {"markersize": 3, "color": CLASS_COLOURS[k], "markeredgecolor": INK, "markeredgewidth": 0.3}
-            ax.plot(*rows.to_numpy().T, CLASS_MARKERS[k], label=species, **look)
-        ax.set(title=name, xlabel="bill length (mm)")
-    all_axes[0].set_ylabel("flipper length (mm)")
-    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    return figure
+    models = {
+        "one tree": spinney.DecisionTreeClassifier(),
+        "random forest": spinney.RandomForestClassifier(random_state=0),
+        "extra-trees": spinney.ExtraTreesClassifier(random_state=0),
+    }
+    return spinney.plot_regions(models, X, y[X.index])
 
 
 def forest_errors() -> Any:
@@ -386,31 +359,12 @@ def local_pictures(folder: Path) -> None:
         for k in (1, chosen.n_neighbors_, 150)
     }
     models |= {"cells of a fifth of the range": spinney.HistogramClassifier(0.2)}
-    figure, all_axes = mpl.pyplot.subplots(1, 4, figsize=(14, 3.6), layout="constrained", sharey=True)
-    for ax, (title, model) in zip(all_axes, models.items(), strict=True):
-        draw_regions(ax, model.fit(numbers, species), numbers, species)
-        ax.set_title(title, fontsize=10)
-    all_axes[0].set_ylabel("body_mass_g")
-    save(figure, folder / "neighbours_regions.png")
+    save(spinney.plot_regions(models, numbers, species), folder / "neighbours_regions.png")
     density = spinney.HistogramDensity().fit(numbers[["bill_length_mm"]])
     figure, (left, right) = mpl.pyplot.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
     spinney.plot_error_curve(density, ax=left)
     density.plot(ax=right)
     save(figure, folder / "histogram_density.png")
-
-
-def draw_regions(ax: Any, model: Any, X: Any, y: Any) -> None:
-    """Draw the classes that a classifier of two columns predicts in the plane, and the rows."""
-    low, high = X.min().to_numpy(), X.max().to_numpy()
-    across, up = (np.linspace(low[j], high[j], 200) for j in range(2))
-    grid = pd.DataFrame(np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2), columns=X.columns)
-    codes = np.searchsorted(model.classes_, model.predict(grid)).reshape(200, 200)
-    colours = mpl.colors.ListedColormap([tint(class_colour(code), 0.5) for code in range(len(model.classes_))])
-    ax.pcolormesh(across, up, codes, cmap=colours, rasterized=True)
-    for code, label in enumerate(model.classes_):
-        rows = X[y == label].to_numpy()
-        ax.scatter(*rows.T, s=6, color=class_colour(code), marker=CLASS_MARKERS[code])
-    ax.set_xlabel(X.columns[0])
 
 
 def names_by_rows() -> Any:
@@ -463,7 +417,9 @@ def main(arguments: list[str]) -> None:
         (folder / name).write_text(spinney.tree_svg(tree, show_missing=False), encoding="utf-8")
     plane = spinney.DecisionTreeClassifier(max_depth=3).fit(X[TWO], y)
     save(spinney.plot_partition(plane, X[TWO], y).figure, folder / "partition.png")
-    save(spinney.plot_impurity_curves().figure, folder / "impurity_curves.png")
+    save(spinney.plot_impurities().figure, folder / "impurity_curves.png")
+    teaching_pictures(folder)
+    course_pictures(folder)
     save(spinney.plot_importances(penguins).figure, folder / "importances.png")
     save(decision_functions(), folder / "forests.png")
     save(forest_errors(), folder / "forest_errors.png")

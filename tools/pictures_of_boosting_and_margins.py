@@ -78,51 +78,19 @@ def shapes() -> Any:
     return model.plot_shapes(max_columns=3)
 
 
-def nested_spheres(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
-    """Draw ten normal columns, and whether they lie outside a sphere that holds half of them."""
-    X = rng.normal(size=(n, 10))
-    return X, (X**2).sum(axis=1) > 9.34
-
-
 def adaboost_pictures(folder: Path) -> None:
-    """Draw the chapter on AdaBoost: errors by round, margins, losses."""
-    X, y = nested_spheres(np.random.default_rng(0), 12_000)
+    """Draw the chapter on AdaBoost: errors by round, margins."""
+    X, y = spinney.datasets.make_nested_spheres(12_000, random_state=0)
     model = spinney.AdaBoostClassifier(n_estimators=400, max_depth=6).fit(X[:2000], y[:2000])
-    errors = [1 - score for score in model.staged_score(X[2000:], y[2000:])]
-    figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
-    number = np.arange(1, 401)
-    ax.plot(number, errors, color=CLASS_COLOURS[0], linewidth=2, label="rows not seen")
-    ax.plot(number, model.train_score_, color=CLASS_COLOURS[5], linewidth=2, label="training rows")
-    ax.plot(number, model.train_losses_, color=PALE, linestyle="--", label="bound of the training error")
-    ax.set(xlabel="rounds", ylabel="error", xlim=(1, 400), ylim=(0, 0.4))
-    ax.spines[["top", "right"]].set_visible(False)
+    ax = spinney.plot_errors(model, X[2000:], y[2000:], X=X[:2000], y=y[:2000])
+    ax.plot(np.arange(1, 401), model.train_losses_, color=PALE, linestyle="--", label="bound of the training error")
+    ax.set_ylim(0, 0.4)
     ax.legend(frameon=False)
-    save(figure, folder / "adaboost_errors.png")
+    save(ax.figure, folder / "adaboost_errors.png")
+    corner = spinney.datasets.make_diagonal(120, random_state=0)
+    boosted = spinney.AdaBoostClassifier(n_estimators=50).fit(*corner)
+    save(spinney.plot_boosting_steps(boosted, *corner), folder / "adaboost_rounds.png")
     save(spinney.plot_margins(model, X[:2000], y[:2000], rounds=(5, 30, 400)).figure, folder / "adaboost_margins.png")
-    save(margin_losses(), folder / "adaboost_losses.png")
-
-
-def _against_the_margin(margin: Any, curves: dict[str, Any]) -> Any:
-    figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for k, (name, loss) in enumerate(curves.items()):
-        ax.plot(margin, loss, color=CLASS_COLOURS[k], linewidth=2, label=name)
-    ax.set(xlabel="margin y · f", ylabel="loss", xlim=(margin[0], margin[-1]), ylim=(-0.1, 4))
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False)
-    return figure
-
-
-def margin_losses() -> Any:
-    """Draw losses of two classes against the margin."""
-    margin = np.linspace(-2, 2, 401)
-    curves = {
-        "wrong or right": (margin < 0).astype(float),
-        "exponential": np.exp(-margin),
-        "deviance": np.log2(1 + np.exp(-2 * margin)),
-        "hinge": np.maximum(0, 1 - margin),
-        "squared": (1 - margin) ** 2,
-    }
-    return _against_the_margin(margin, curves)
 
 
 def two_groups() -> tuple[Any, Any]:
@@ -133,7 +101,7 @@ def two_groups() -> tuple[Any, Any]:
 
 
 def margin_pictures(folder: Path) -> None:
-    """Draw a margin, what kernels make of two moons, and losses against the margin."""
+    """Draw a margin, and what kernels make of two moons."""
     X, y = two_groups()
     model = spinney.SVC(kernel="linear", C=1.0, scale=False).fit(X, y)
     save(spinney.plot_support(model, X, y).figure, folder / "margin.png")
@@ -152,17 +120,3 @@ def margin_pictures(folder: Path) -> None:
         ax.get_legend().remove()
         ax.set(title=f"{name}: {own.score(moons, side):.0%}", xlabel="", ylabel="")
     save(figure, folder / "kernels.png")
-    save(hinge_and_others(), folder / "hinge.png")
-
-
-def hinge_and_others() -> Any:
-    """Draw the losses that margins, boosting and logistic regression minimise."""
-    margin = np.linspace(-2, 3, 501)
-    curves = {
-        "0–1": (margin < 0).astype(float),
-        "hinge": np.maximum(0, 1 - margin),
-        "squared hinge": np.maximum(0, 1 - margin) ** 2,
-        "exponential": np.exp(-margin),
-        "logistic": np.log2(1 + np.exp(-margin)),
-    }
-    return _against_the_margin(margin, curves)

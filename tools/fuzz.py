@@ -1,0 +1,322 @@
+"""Damage inputs and fit at random: no crash, no hang, no stray error, no silent difference.
+
+    python tools/fuzz.py                            a quick share of every area, as in CI
+    python tools/fuzz.py --inputs 1000000 --processes 16 --out counts.json
+    python tools/fuzz.py --areas tables fits --seconds 3600 --first 5000000
+    python tools/fuzz.py --replay tables 4711       one input, in this process
+    python tools/fuzz.py --minimise tables 4711     the smallest input that does the same, in build/fuzz
+
+Run it with PYTHONPATH=python from the root. Each seed of an area is one input, the same in every run. Workers are
+processes of bounded memory; one that crashes, or takes too long for an input, is replaced, and the input is a fault.
+Seeds that found faults before are in tests/fuzzing/corpus.json, and come first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib
+import json
+import os
+import platform
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = ROOT / "tests"
+CORPUS = TESTS / "fuzzing" / "corpus.json"
+# areas: modules of tests/fuzzing, their share of the inputs, and the seconds that one input may take
+AREAS = {
+    "files": (0.30, 60.0),
+    "saved": (0.20, 60.0),
+    "imported": (0.20, 60.0),
+    "tables": (0.18, 60.0),
+    "fits": (0.07, 120.0),
+    "properties": (0.04, 180.0),
+    "jobs": (0.01, 120.0),
+}
+CHUNK = 200  # inputs that a worker is given at a time
+START_SECONDS = 600.0  # for a worker to import the package and fit the models of its area
+MEMORY = 4 << 30  # bytes that a worker may use beyond what it uses after its start
+_SHORTEST = 200  # characters of an error that are the same in two inputs with the same fault
+
+
+class Worker:
+    """A process that handles inputs of one area."""
+
+    def __init__(self, area: str) -> None:
+        self.area = area
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(TESTS)]),
+            "SPINNEY_NUM_THREADS": os.environ.get("SPINNEY_NUM_THREADS", "2"),
+        }
+        self.log = ROOT / "build" / "fuzz" / f"worker-{os.getpid()}-{threading.get_ident()}.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("wb") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, "--worker", area],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+            )
+        assert self.process.stdout is not None
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self.process.stdout, selectors.EVENT_READ)
+        self._rest = b""
+        if self.answer(START_SECONDS) is None:
+            reason = self.reason()
+            self.close()
+            raise RuntimeError(f"The worker of {area} did not start: {reason}")
+
+    def send(self, request: dict[str, Any]) -> None:
+        """Send a seed, or bytes to check."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # the answer will be missing
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def answer(self, seconds: float) -> dict[str, Any] | None:
+        """Return the next line of the worker; None if it ended or is too late."""
+        assert self.process.stdout is not None
+        until = time.monotonic() + seconds
+        while b"\n" not in self._rest:
+            if not self._selector.select(max(0.0, until - time.monotonic())):
+                return None
+            if not (block := os.read(self.process.stdout.fileno(), 1 << 16)):
+                return None
+            self._rest += block
+        line, _, self._rest = self._rest.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def reason(self) -> str:
+        """Return how a worker ended, or that it did not."""
+        try:
+            code = self.process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            return "it takes too long"
+        name = signal.Signals(-code).name if code < 0 else f"exit {code}"
+        text = self.log.read_text(errors="replace").strip().splitlines()
+        places = [line.strip() for line in text if line.lstrip().startswith(("File ", "thread ", "==", "SUMMARY"))]
+        return f"{name}: {' | '.join(places[:4] + text[-1:])[:400]}"
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+        self._selector.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+        self.log.unlink(missing_ok=True)
+
+
+def run(plan: dict[str, list[range]], n_processes: int, seconds: float | None) -> dict[str, Any]:
+    """Handle all inputs of a plan; return the counts and the faults of each area."""
+    todo = {area: deque(chunks) for area, chunks in plan.items()}
+    counts: dict[str, Counter[str]] = {area: Counter() for area in plan}
+    faults: list[dict[str, Any]] = []
+    stops: list[RuntimeError] = []  # of workers that did not start
+    until = None if seconds is None else time.monotonic() + seconds
+    lock = threading.Lock()
+
+    def work(first: int) -> None:
+        worker: Worker | None = None
+        areas = [*plan][first % len(plan) :] + [*plan][
+            : first % len(plan)
+        ]  # so that all have inputs before a time limit
+        while until is None or time.monotonic() < until:
+            with lock:
+                area = next((area for area in areas if todo[area]), None)  # a worker stays with its area
+                if area is None:
+                    break
+                seeds = todo[area].popleft()
+            if worker is not None and worker.area != area:
+                worker.close()
+                worker = None
+            for seed in seeds:
+                if until is not None and time.monotonic() > until:
+                    break
+                if worker is None:
+                    worker = Worker(area)
+                worker.send({"seed": seed})
+                found = worker.answer(AREAS[area][1])
+                if found is None:
+                    found = {"fault": worker.reason()}
+                    worker.close()
+                    worker = None
+                with lock:
+                    counts[area][found.get("outcome", "FAULT")] += 1
+                    if "fault" in found:
+                        faults.append({"area": area, "seed": seed, "fault": found["fault"]})
+                        print(f"{area} {seed}: {found['fault']}", file=sys.stderr, flush=True)
+        if worker is not None:
+            worker.close()
+
+    def work_until_stopped(first: int) -> None:
+        try:
+            work(first)
+        except RuntimeError as error:
+            stops.append(error)
+
+    threads = [threading.Thread(target=work_until_stopped, args=(k,)) for k in range(n_processes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if stops:
+        raise SystemExit(str(stops[0]))
+    inputs = {area: sum(found.values()) for area, found in counts.items()}
+    outcomes = {area: dict(sorted(found.items())) for area, found in counts.items()}
+    return {"inputs": sum(inputs.values()), "by_area": inputs, "faults": faults, "outcomes": outcomes}
+
+
+def planned(areas: list[str], n_inputs: int, first: int) -> dict[str, list[range]]:
+    """Divide inputs among areas, and into chunks, the corpus first."""
+    known = json.loads(CORPUS.read_text()) if CORPUS.exists() else {}
+    total = sum(AREAS[area][0] for area in areas)
+    plan = {}
+    for area in areas:
+        n = max(1, round(n_inputs * AREAS[area][0] / total))
+        chunks = [range(at, min(at + CHUNK, first + n)) for at in range(first, first + n, CHUNK)]
+        plan[area] = [range(seed, seed + 1) for seed in known.get(area, [])] + chunks
+    return plan
+
+
+# ---- a worker --------------------------------------------------------------------------------------------------------
+
+
+def area_of(name: str) -> Any:
+    """Return the area of a name: outcome(seed), and data(seed) and check(data, seed) if its inputs are bytes."""
+    return importlib.import_module(f"fuzzing.{name}").Area()
+
+
+def serve(name: str) -> None:
+    """Handle requests of the parent until its end."""
+    import faulthandler
+    import resource
+
+    faulthandler.enable()
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print is no answer
+    area = area_of(name)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if os.name == "posix" else 0
+    if "asan" not in os.environ.get("LD_PRELOAD", ""):  # which reserves terabytes of addresses
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    print(json.dumps({"ready": name}), file=answers)
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(handled(area, request)), file=answers)
+
+
+def handled(area: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the outcome of one input, or what is wrong with it."""
+    try:
+        if "data" in request:
+            outcome = area.check(base64.b64decode(request["data"]), request["seed"])
+        else:
+            outcome = area.outcome(request["seed"])
+    except MemoryError:
+        return {"outcome": "memory refused"}
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return {"fault": f"{type(error).__name__}: {error}"[:600]}
+    return {"outcome": outcome}
+
+
+# ---- one input -------------------------------------------------------------------------------------------------------
+
+
+def minimise(name: str, seed: int, seconds: float = 600.0) -> Path:
+    """Write the smallest input with the same fault that is found by taking parts out; return its path."""
+    area = area_of(name)
+    if not hasattr(area, "data"):
+        raise SystemExit(f"The inputs of {name} are not bytes. Use --replay {name} {seed}.")
+    data, worker, until = area.data(seed), Worker(name), time.monotonic() + seconds
+
+    def fault_of(candidate: bytes) -> str:
+        nonlocal worker
+        worker.send({"seed": seed, "data": base64.b64encode(candidate).decode()})
+        found = worker.answer(AREAS[name][1])
+        if found is None:
+            found = {"fault": worker.reason().partition(":")[0]}
+            worker.close()
+            worker = Worker(name)
+        return str(found.get("fault", ""))[:_SHORTEST]
+
+    wanted = fault_of(data).partition(":")[0]
+    if not wanted:
+        raise SystemExit(f"{name} {seed} is no fault.")
+    size = len(data) // 2
+    while size and time.monotonic() < until:
+        at = 0
+        while at < len(data) and time.monotonic() < until:
+            candidate = data[:at] + data[at + size :]
+            if candidate and fault_of(candidate).partition(":")[0] == wanted:
+                data = candidate
+            else:
+                at += size
+        size //= 2
+    worker.close()
+    path = ROOT / "build" / "fuzz" / f"{name}-{seed}.bin"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    print(f"{path}: {len(data)} bytes, {wanted}")
+    return path
+
+
+def described() -> dict[str, str]:
+    """Return what the inputs were tried with."""
+    import spinney
+
+    return {"spinney": spinney.__version__, "python": platform.python_version(), "machine": platform.machine()}
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--areas", nargs="+", choices=list(AREAS), default=list(AREAS))
+    parser.add_argument("--inputs", type=int, default=2000)
+    parser.add_argument("--seconds", type=float, help="no further input is started after so many seconds")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, help="JSON file of the counts")
+    parser.add_argument("--replay", nargs=2, metavar=("AREA", "SEED"))
+    parser.add_argument("--minimise", nargs=2, metavar=("AREA", "SEED"))
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        serve(arguments.worker)
+        return 0
+    sys.path.insert(0, str(TESTS))
+    if arguments.replay:
+        print(area_of(arguments.replay[0]).outcome(int(arguments.replay[1])))
+        return 0
+    if arguments.minimise:
+        minimise(arguments.minimise[0], int(arguments.minimise[1]))
+        return 0
+    start = time.monotonic()
+    plan = planned(arguments.areas, arguments.inputs, arguments.first)
+    report = run(plan, arguments.processes, arguments.seconds)
+    report = described() | {"first_seed": arguments.first, "seconds": round(time.monotonic() - start)} | report
+    text = json.dumps(report, indent=1)
+    if arguments.out is not None:
+        arguments.out.write_text(text + "\n")
+    print(text if arguments.out is None else f"{report['inputs']:,} inputs, {len(report['faults'])} faults")
+    return 1 if report["faults"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
