@@ -52,7 +52,7 @@ def intervals(draws: int, seed: int = 8) -> Iterator[Level]:
     }
     for task, names in metrics.items():
         classes = np.array([0, 1]) if task == "binary" else None
-        scorers = Scorers(read_metrics(names), classes)
+        scorers = Scorers(read_metrics(names, classes), classes)
         truth = scorers.scores(*_test_set(task, 1_000_000, None, rng)[:2])
         for n_rows, n_groups in ((40, None), (100, None), (1000, None), (1000, 30)):
             covered: dict[str, list[bool]] = {name: [] for name in names}

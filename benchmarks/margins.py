@@ -124,10 +124,38 @@ def linear(options: argparse.Namespace) -> Iterator[Row]:
     )
 
 
+def wide(options: argparse.Namespace) -> Iterator[Row]:
+    """Fit 150 rows of many columns, and predict one: arrays and frames."""
+    import pandas as pd
+    import sklearn.linear_model
+    import sklearn.neighbors
+    import sklearn.svm
+    import spinney
+
+    modules = {
+        "LinearSVC": sklearn.svm,
+        "SVC": sklearn.svm,
+        "KNeighborsClassifier": sklearn.neighbors,
+        "Perceptron": sklearn.linear_model,
+    }
+    for n_columns in (10, 2_000) if options.quick else (10, 100, 2_000, 10_000):
+        X, y = np.random.default_rng(0).normal(size=(150, n_columns)), np.arange(150) % 2
+        for kind, rows in (("array", X), ("frame", pd.DataFrame(X, columns=[f"c{j}" for j in range(n_columns)]))):
+            for name, module in modules.items():
+                models = {"ours": getattr(spinney, name)(n_jobs=2), "peer": getattr(module, name)()}
+                calls = {"fit": {side: partial(model.fit, rows, y) for side, model in models.items()}}
+                calls["one row"] = {side: partial(model.predict, rows[:1]) for side, model in models.items()}
+                for call, sides in calls.items():
+                    yield beside(
+                        f"{name}, {kind}, {n_columns} columns: {call}", play(sides, options.rounds), target=">= 0.5"
+                    )
+
+
 WORKLOADS = {
     "12k": partial(kernel_rows, 12_000),
     "classes": classes,
     "linear": linear,
+    "wide": wide,
     "40k": partial(kernel_rows, 40_000),
 }
 

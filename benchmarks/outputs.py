@@ -97,8 +97,8 @@ def vectors(table: Table, n_rows: int) -> str:
 
     X, y, X_test, y_test = parted(table, n_rows)
     known = np.nan_to_num(X)
-    likeness = np.array([abs(np.corrcoef(x, y)[0, 1]) if x.std() > 0 else 0.0 for x in known.T])
-    chosen = np.argsort(-np.where(table.is_category, 0.0, likeness))[:2]
+    similarity = np.array([abs(np.corrcoef(x, y)[0, 1]) if x.std() > 0 else 0.0 for x in known.T])
+    chosen = np.argsort(-np.where(table.is_category, 0.0, similarity))[:2]
     rest = np.setdiff1d(np.arange(X.shape[1]), chosen)
     Y, Y_test = (np.column_stack([t, np.nan_to_num(x[:, chosen])]) for t, x in ((y, X), (y_test, X_test)))
     scale = Y.std(axis=0)

@@ -1,6 +1,6 @@
 """scikit-learn's test files with spinney's classes in place of scikit-learn's.
 
-    PYTHONPATH=python python benchmarks/scikit_learn_tests.py                        # every file: about half an hour
+    PYTHONPATH=python python benchmarks/scikit_learn_tests.py                        # every file: about an hour
     PYTHONPATH=python python benchmarks/scikit_learn_tests.py test_forest svm        # files whose path contains a word
     PYTHONPATH=python python benchmarks/scikit_learn_tests.py test_tree -k pickle    # tests chosen as by pytest
     PYTHONPATH=python python benchmarks/scikit_learn_tests.py --check                # exit status 1 if a new test fails

@@ -1,16 +1,24 @@
-"""Studies beside the defaults of other libraries, on the same rows to learn from and to test.
+"""Studies beside one line of boosting, the defaults of other libraries, AutoGluon and FLAML, on the same rows.
 
-Usage: ``python benchmarks/studies.py --data FOLDER --records FOLDER [--minutes 2] [--at-once N] [--only WHO] [SET…]``;
-the first folder as in sets.py, with Parquet files. Three tenths of the rows of each set are held out. A study gets the
-others and spends its minutes; the model that it selects is evaluated on the held-out rows, and so is every installed
-library with its defaults, fitted to the same rows: log loss, or the root of the mean squared error.
+Usage: ``python benchmarks/studies.py MODE --data FOLDER --records FOLDER [--minutes 2] [SET…]``; the first folder as in
+sets.py, with Parquet files (read with polars or pyarrow) or the .npz files that ``--to-npz FOLDER`` makes of them.
+Three tenths of the rows of each set are held out. Each contestant gets the others, and is evaluated on the held-out
+rows: log loss, or the mean squared error. The modes:
 
-``--one-line`` compares studies of large tables with ``GradientBoostingClassifier()`` or ``Regressor()`` alone, fitted
-to the same rows: the open sets of 50,000 rows or more, and synthetic ones of 50,000, 300,000 and 2,000,000. The time of
-a study includes its report. ``--load N`` runs N busy processes on the same cores during the study.
+``one-line``  studies of large tables next to ``GradientBoostingClassifier()`` or ``Regressor()``: the open sets of
+              50,000 rows or more, and synthetic ones of 50,000, 300,000 and 2,000,000. Where one line takes longer than
+              the minutes, it is also stopped after them.
+``peers``     studies next to the defaults of scikit-learn's forest, LightGBM, XGBoost and CatBoost.
+``automl``    studies next to AutoGluon and FLAML with as much time: loss, time used, size of the model, and seconds per
+              prediction. Those that the interpreter lacks are left out: run it once with each interpreter
+              (``--only autogluon``), and with the same records.
 
-The results of each contestant are saved in the second folder, so that a run can be stopped and resumed. ``--at-once``
-runs several sets at a time, each in a separate process with its part of the cores.
+``--load N`` runs N busy processes on the same cores beside each contestant. ``--at-once N`` runs N sets at a time, each
+in a separate process on its own cores (``--cores-each``, 2); ``--cores LIST`` names the cores to use. The time of a
+study includes its report.
+
+Each result is a line of JSON in ``results.jsonl`` of the records, and its losses by row are in a .npy file next to it,
+so that a run can be stopped and resumed. ``--show`` prints the results and runs nothing.
 """
 
 from __future__ import annotations
@@ -22,23 +30,30 @@ import subprocess
 import sys
 import time
 import warnings
-import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import automl
 import numpy as np
-import polars as pl
-import spinney
-import spinney._evaluate.runner as budget
-import spinney._evaluate.runner as runner
-import spinney._evaluate.study.study as entry
-from spinney._evaluate.problem import read_target
-from spinney._evaluate.study.plan import peer_candidates
+from study_tables import (
+    SEED,
+    STUDY,
+    TARGET,
+    Table,
+    evaluated,
+    halves,
+    is_regression,
+    n_rows,
+    read_columns,
+    truth,
+    without_target,
+    write_npz,
+)
 
-STUDY = "study"
-TEST_SHARE = 0.3  # of the rows of a set: more than a study locks away, so that differences show
-SEED = 20261116
+ONE_LINE, CUT = "one_line", "one_line_cut"
+ONE_LINE_LIMIT = 10.0  # times the minutes; boosting then ends with the rounds that it has
 
 # One set for each shape, chosen before any of them was run. In this order, each shape takes the set with the most rows
 # of those that have it and are not taken: of 1,000 to 70,000 rows and at most a million cells, so that every library
@@ -56,87 +71,81 @@ SHAPES = {
     "electricity": "many rows: 40,000 or more",
 }
 
-
 # Open sets of 50,000 rows or more, and synthetic ones by their number of rows: those that take longest first.
 LARGE = (
-    *(
-        "kddcup99_10pct",
-        "covtype",
-        "synthetic_2000000",
-        "covtype_cat",
-        "nycflights13_late",
-        "sleep",
-        "synthetic_300000",
-    ),
-    *("gov_census", "be_mtpl97", "heart_2020", "hotel_bookings", "connect4", "skin_segmentation", "datacar_claims"),
-    *("synthetic_50000", "shuttle"),
+    *("kddcup99_10pct", "covtype", "synthetic_2000000", "covtype_cat", "nycflights13_late", "sleep"),
+    *("synthetic_300000", "gov_census", "be_mtpl97", "heart_2020", "hotel_bookings", "connect4"),
+    *("skin_segmentation", "datacar_claims", "synthetic_50000", "shuttle"),
 )
-ONE_LINE = "one_line"
-ONE_LINE_SECONDS = 240.0  # twice the time of a study; boosting then ends with the rounds that it has
+MODES: dict[str, tuple[str, ...]] = {"one-line": LARGE, "peers": tuple(SHAPES), "automl": tuple(SHAPES)}
 
 
 def main() -> None:
     """Run what is not recorded yet, and print a line for each set."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--records", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=2.0)
-    parser.add_argument("--only", metavar="WHO", help="run this contestant alone: study, or a library")
-    parser.add_argument(
-        "--busy", type=int, metavar="CORES", help="count processor time of so many cores: for a machine that is busy"
-    )
-    parser.add_argument("--one-line", action="store_true", help="large sets, next to boosting with default settings")
-    parser.add_argument("--load", type=int, default=0, metavar="N", help="busy processes next to each study")
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="sets to run at a time, each on own cores")
-    parser.add_argument("--cores", metavar="LIST", help="use these alone, such as 0,1")
-    parser.add_argument("sets", nargs="*", default=None)
-    given = parser.parse_args()
-    names = given.sets or list(LARGE if given.one_line else SHAPES)
+    given = read_arguments()
+    names = list(given.sets or MODES[given.mode])
+    if given.to_npz:
+        given.to_npz.mkdir(exist_ok=True, parents=True)
+        for name in names:
+            if not name.startswith("synthetic_"):
+                write_npz(read_columns(given.data, name), given.to_npz / f"{name}.npz")
+        return
     given.records.mkdir(exist_ok=True, parents=True)
     if given.cores:
         stay_on(given.cores)
-    if given.busy:
-        count_processor_time(given.busy)
     if given.at_once > 1:
         run_at_once(given, names)
-    if given.one_line:
-        run_one_line(given, names)
-        return
-    won = []
-    for name in names:
-        learn, test = halves(given.data / f"{name}.parquet", name)
-        for who in contestants():
-            file = given.records / f"{name}-{who}.json"
-            if not file.exists() and given.only in (None, who) and given.at_once == 1:
-                file.write_text(json.dumps(evaluated(who, learn, test, given.minutes)), encoding="utf-8")
-        found = {path.stem.removeprefix(f"{name}-"): path for path in given.records.glob(f"{name}-*.json")}
-        if STUDY in found and len(found) > 1:
-            won.append(report(name, {who: json.loads(path.read_text(encoding="utf-8")) for who, path in found.items()}))
-    print(f"no worse than the best peer on {sum(won)} of {len(won)} sets")
+    elif not given.show:
+        for name in names:
+            run_set(given, name)
+    show(given, names)
+
+
+def read_arguments() -> argparse.Namespace:
+    """Return the arguments of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", choices=MODES)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the sets: .parquet or .npz")
+    parser.add_argument("--records", type=Path, required=True, help="folder of the results")
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--only", metavar="WHO", help="run this contestant alone")
+    parser.add_argument("--load", type=int, default=0, metavar="N", help="busy processes next to each contestant")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="sets to run at a time, each on own cores")
+    parser.add_argument("--cores-each", type=int, default=2, metavar="N", help="cores of each set run at once")
+    parser.add_argument("--cores", metavar="LIST", help="use these alone, such as 0,1")
+    parser.add_argument("--show", action="store_true", help="print the results and run nothing")
+    parser.add_argument("--to-npz", type=Path, metavar="FOLDER", help="write the sets as .npz files and run nothing")
+    parser.add_argument("sets", nargs="*", default=None)
+    return parser.parse_intermixed_args()
+
+
+# ---- running -----------------------------------------------------------------------------------------------------
 
 
 def stay_on(cores: str) -> None:
     """Keep this process, and every library that it loads, on some cores."""
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
-    os.environ["OMP_NUM_THREADS"] = str(len(cores.split(",")))  # read by libraries that are loaded later
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # read when libraries are loaded
+        os.environ[name] = str(len(cores.split(",")))
 
 
 def run_at_once(given: argparse.Namespace, names: list[str]) -> None:
     """Run sets in separate processes, each on its part of the cores; each has a log next to its records."""
-    cores = sorted(os.sched_getaffinity(0))
-    each = 2 if given.one_line else max(1, len(cores) // given.at_once)
-    free = [cores[k * each : (k + 1) * each] or cores[:1] for k in range(given.at_once)]
+    cores, each = sorted(os.sched_getaffinity(0)), given.cores_each
+    free = [cores[k * each : (k + 1) * each] for k in range(given.at_once)]
+    if not all(len(own) == each for own in free):
+        sys.exit(f"--at-once {given.at_once} needs {given.at_once * each} cores, and there are {len(cores)}.")
+    options = ["--data", given.data, "--records", given.records, "--minutes", given.minutes, "--load", given.load]
+    options += ["--only", given.only] if given.only else []
     waiting, running = list(names), dict[str, tuple[subprocess.Popen[bytes], list[int]]]()
     start = time.monotonic()
     while waiting or running:
         while waiting and free:
             name, own = waiting.pop(0), free.pop(0)
-            more = ["--only", given.only] if given.only else []
-            more += ["--one-line", "--load", str(given.load)] if given.one_line else []
-            command = [sys.executable, __file__, "--data", given.data, "--records", given.records]
-            command += ["--minutes", str(given.minutes), "--cores", ",".join(map(str, own)), *more, name]
+            command = [sys.executable, __file__, given.mode, *options, "--cores", ",".join(map(str, own)), name]
             with (given.records / f"{name}.log").open("wb") as log:
-                running[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT), own
+                process = subprocess.Popen([str(one) for one in command], stdout=log, stderr=subprocess.STDOUT)
+            running[name] = process, own
         time.sleep(0.2)
         for name, (process, own) in list(running.items()):
             if process.poll() is not None:
@@ -145,178 +154,197 @@ def run_at_once(given: argparse.Namespace, names: list[str]) -> None:
                 print(f"{time.monotonic() - start:5.0f} s  {name} ended with {process.returncode}", flush=True)
 
 
-def run_one_line(given: argparse.Namespace, names: list[str]) -> None:
-    """Run studies and default boosting that are not recorded yet; print a line for each set."""
-    good = []
-    for name in names:
-        ours, line = given.records / f"{name}-study-load{given.load}.json", given.records / f"{name}-{ONE_LINE}.json"
-        if given.at_once == 1 and not (ours.exists() and line.exists()):
-            learn, test = halves(given.data / f"{name}.parquet", name)
-            if not ours.exists() and given.only in (None, STUDY):
-                ours.write_text(json.dumps(studied(learn, test, given)), encoding="utf-8")
-            if not line.exists() and given.only in (None, ONE_LINE):
-                line.write_text(json.dumps(boosted(learn, test)), encoding="utf-8")
-        if ours.exists() and line.exists():
-            good.append(report_one_line(name, *(json.loads(one.read_text(encoding="utf-8")) for one in (ours, line))))
-    print(f"{sum(good)} of {len(good)} studies are no worse than one line by a standard error, and end in time")
+def run_set(given: argparse.Namespace, name: str) -> None:
+    """Run the contestants of a set that are not recorded yet."""
+    done = {one["who"] for one in records(given, name)}
+    todo = [who for who in contestants(given.mode) if who not in done and given.only in (None, who)]
+    if not todo:
+        return
+    learn, test = halves(read_columns(given.data, name), name)
+    for who in todo:
+        with load(given.load):
+            found, losses = contestant(who)(who, learn, test, given)
+        if not found:
+            continue
+        key = {"set": name, "who": who, "minutes": given.minutes, "load": given.load}
+        found = (
+            key
+            | {"rows": n_rows(learn), "loss": losses.mean(), "error": losses.std(ddof=1) / len(losses) ** 0.5}
+            | found
+        )
+        np.save(losses_file(given, found), losses.astype(np.float32))
+        with (given.records / "results.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found, default=float) + "\n")
+        print(f"{name} {who}: loss {found['loss']:.5g} in {found['seconds']:.0f} s", flush=True)
 
 
-def studied(learn: pl.DataFrame, test: pl.DataFrame, given: argparse.Namespace) -> dict[str, Any]:
-    """Run a study with its report, as the command line does, next to busy processes."""
-    from spinney.cli.study import make_study
+def contestants(mode: str) -> list[str]:
+    """Name the contestants of a mode that are installed."""
+    from importlib.util import find_spec
 
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.load)]
+    if mode == "one-line":
+        return [STUDY, ONE_LINE, CUT]
+    if mode == "automl":
+        return [STUDY, *(name for name in ("autogluon", "flaml") if find_spec(name) is not None)]
+    from spinney._evaluate.study.plan import peer_candidates
+
+    return [STUDY, *(peer.name for peer in peer_candidates("regression", 0))]
+
+
+def contestant(who: str) -> Callable[..., tuple[dict[str, Any], np.ndarray]]:
+    """Return the function that runs a contestant."""
+    if who in ("autogluon", "flaml"):
+        return automl.run
+    return {STUDY: run_study, ONE_LINE: run_one_line, CUT: run_one_line}.get(who, run_peer)
+
+
+@contextmanager
+def load(n_processes: int) -> Iterator[None]:
+    """Run busy processes on the cores of this process."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n_processes)]
     try:
-        start = time.monotonic()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = make_study(learn, "target", {"minutes": given.minutes, "random_state": SEED})
-            study_seconds = time.monotonic() - start
-            found.report(given.records / "report.html")
-        seconds = time.monotonic() - start
+        yield
     finally:
         for process in busy:
             process.kill()
             process.wait()
-    model, labels = found.model, found.classes
-    asked = test.drop("target").select(found.X_train.columns)
-    return {
-        "by": found.best,
-        "rows": learn.height,
-        "load": given.load,
-        "seconds_allowed": 60 * given.minutes,
-        "seconds": seconds,
-        "report_seconds": seconds - study_seconds,
-        "left_out": [note for note in found.notes if note.startswith("Time ran out before these")],
-        **mean_loss(losses(model, asked, test, labels)),
-        "text": str(found).splitlines(),
-    }
 
 
-def boosted(learn: pl.DataFrame, test: pl.DataFrame) -> dict[str, Any]:
-    """Fit boosting with default settings."""
-    task = read_target(learn["target"]).task
-    is_value, start = task == "regression", time.monotonic()
-    kind = spinney.GradientBoostingRegressor if is_value else spinney.GradientBoostingClassifier
-    model = kind(callbacks=lambda state: state["seconds"] > ONE_LINE_SECONDS)
+def run_study(_: str, learn: Table, test: Table, given: argparse.Namespace) -> tuple[dict[str, Any], np.ndarray]:
+    """Run a study with its report, as the command line does."""
+    import spinney
+    from spinney._evaluate.study.schedule import before_report
+
+    run, start = spinney.study, time.monotonic()  # after importing it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(learn.drop("target"), truth(learn, is_value))
+        minutes = before_report(given.minutes)
+        found = run(learn, TARGET, minutes=minutes, peers=given.mode == "peers", random_state=SEED)
+        study_seconds = time.monotonic() - start
+        found.report(given.records / f"report-{os.getpid()}.html", seconds=60 * given.minutes - study_seconds)
     seconds = time.monotonic() - start
-    labels = None if is_value else model.classes_
-    found = {"seconds": seconds, "was_stopped": model.stopped_because_ == "a callback stopped the fit"}
-    return found | {"is_value": is_value} | mean_loss(losses(model, test.drop("target"), test, labels))
+    (given.records / f"report-{os.getpid()}.html").unlink()
+    model_file = given.records / f"model-{os.getpid()}"
+    found.save(model_file)
+    size = model_file.stat().st_size
+    model_file.unlink()
+    predict = found.predict if found.classes is None else found.predict_proba
+    losses, speed = evaluated(predict, found.classes, test)
+    return {
+        "seconds": seconds,
+        "study_seconds": study_seconds,
+        "by": found.best,
+        "is_value": found.classes is None,
+        "left_out": [note for note in found.notes if note.startswith("Time ran out before these")],
+        "bytes": size,
+        **speed,
+        "text": str(found).splitlines(),
+    }, losses
 
 
-def mean_loss(loss: np.ndarray) -> dict[str, float]:
-    """Return the mean loss of the rows, and its standard error."""
-    return {"loss": float(loss.mean()), "error": float(loss.std(ddof=1) / len(loss) ** 0.5)}
+def run_one_line(who: str, learn: Table, test: Table, given: argparse.Namespace) -> tuple[dict[str, Any], np.ndarray]:
+    """Fit boosting with default settings; or stop it after the minutes, if it takes longer."""
+    import spinney
+
+    if who == CUT:
+        whole = [one for one in records(given) if one["who"] == ONE_LINE and one["rows"] == n_rows(learn)]
+        if not any(one["seconds"] > 60 * given.minutes for one in whole):
+            return {}, np.empty(0)
+    is_value, start = is_regression(learn), time.monotonic()
+    limit = 60 * given.minutes * (1.0 if who == CUT else ONE_LINE_LIMIT)
+    kind = spinney.GradientBoostingRegressor if is_value else spinney.GradientBoostingClassifier
+    model = kind(callbacks=lambda state: state["seconds"] > limit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(without_target(learn), truth(learn, is_value))
+    seconds = time.monotonic() - start
+    losses, speed = evaluated(
+        model.predict if is_value else model.predict_proba, getattr(model, "classes_", None), test
+    )
+    was_stopped = model.stopped_because_ == "a callback stopped the fit"
+    return {"seconds": seconds, "is_value": is_value, "was_stopped": was_stopped, **speed}, losses
 
 
-def report_one_line(name: str, ours: dict[str, Any], line: dict[str, Any]) -> bool:
+def run_peer(who: str, learn: Table, test: Table, given: argparse.Namespace) -> tuple[dict[str, Any], np.ndarray]:
+    """Fit another library with its defaults."""
+    from spinney._evaluate.study.plan import peer_candidates
+
+    is_value, start = is_regression(learn), time.monotonic()
+    peers = peer_candidates("regression" if is_value else "multiclass", 0)
+    model = next(one for one in peers if one.name == who).estimator
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(without_target(learn), truth(learn, is_value))
+        seconds = time.monotonic() - start
+        predict = model.predict if is_value else model.predict_proba
+        losses, speed = evaluated(predict, None if is_value else model.classes_, test)
+    return {"seconds": seconds, "is_value": is_value, **speed}, losses
+
+
+# ---- results ------------------------------------------------------------------------------------------------------
+
+
+def records(given: argparse.Namespace, name: str | None = None) -> list[dict[str, Any]]:
+    """Return the results of this time limit and load, of one set or all."""
+    file = given.records / "results.jsonl"
+    found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    return [
+        one
+        for one in found
+        if (one["minutes"], one["load"]) == (given.minutes, given.load) and name in (None, one["set"])
+    ]
+
+
+def losses_file(given: argparse.Namespace, one: dict[str, Any]) -> Path:
+    """Return the file of the losses by row of a result."""
+    return Path(given.records / f"{one['set']}-{one['who']}-{one['minutes']:g}-{one['load']}.npy".replace(" ", "_"))
+
+
+def show(given: argparse.Namespace, names: list[str]) -> None:
+    """Print a line for each set, or contestant."""
+    if given.mode == "automl":
+        automl.show(records(given), names)
+        return
+    is_good = []
+    for name in names:
+        found = {one["who"]: one for one in records(given, name)}
+        if STUDY in found and (ONE_LINE in found or (given.mode == "peers" and len(found) > 1)):
+            is_good.append(show_one_line(name, found) if given.mode == "one-line" else show_peers(given, name, found))
+    what = "no worse than one line by a standard error, in time" if given.mode == "one-line" else "no worse than peers"
+    print(f"{sum(is_good)} of {len(is_good)} studies are {what}")
+
+
+def show_one_line(name: str, found: dict[str, dict[str, Any]]) -> bool:
     """Print the line of a set; return whether the study is good enough and ended in time."""
-    worse = (ours["loss"] - line["loss"]) / line["error"]
-    used = ours["seconds"] / ours["seconds_allowed"]
+    ours, line, cut = found[STUDY], found[ONE_LINE], found.get(CUT)
+    worse, used = (ours["loss"] - line["loss"]) / line["error"], ours["seconds"] / (60 * ours["minutes"])
     is_good = worse <= 1 and used <= 1.05 and (used >= 0.8 or not ours["left_out"])
+    stopped = "" if cut is None else f", {(ours['loss'] - cut['loss']) / cut['error']:+.2f} of it stopped in time"
     print(
         f"{name:18} {ours['rows']:9,} rows, load {ours['load']}: study {ours['loss']:11.5g} {ours['by']:18} one line "
         f"{line['loss']:11.5g} ± {line['error']:.2g} in {line['seconds']:4.0f} s{'+' if line['was_stopped'] else ' '} "
-        f"worse by {worse:+6.2f} errors; {used:4.0%} of the time, report {ours['report_seconds']:3.0f} s  "
-        f"{'yes' if is_good else 'NO'}",
+        f"worse by {worse:+6.2f} errors{stopped}; {used:4.0%} of the time, report "
+        f"{ours['seconds'] - ours['study_seconds']:3.0f} s  {'yes' if is_good else 'NO'}",
         flush=True,
     )
     return is_good
 
 
-def synthetic(n_rows: int) -> pl.DataFrame:
-    """Return a synthetic table of ten columns and two classes with interactions and noise."""
-    random = np.random.default_rng([SEED, n_rows])
-    X = random.standard_normal((n_rows, 9)).astype(np.float32)
-    group = random.integers(0, 40, n_rows)
-    effect = random.standard_normal(40)
-    score = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + effect[group] * (X[:, 4] > 0) + 0.5 * X[:, 5]
-    target = np.where(score + random.standard_normal(n_rows) > 1, "yes", "no")
-    columns = {f"x{j}": X[:, j] for j in range(9)}
-    return pl.DataFrame(columns | {"group": np.char.add("g", group.astype(str)), "target": target})
-
-
-def count_processor_time(n_cores: int) -> None:
-    """Have studies measure the time of their process instead of the wall clock."""
-
-    def now() -> float:
-        return time.process_time() / n_cores
-
-    budget.clock = runner.clock = entry.clock = SimpleNamespace(monotonic=now, perf_counter=now)
-
-
-def halves(path: Path, name: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part a set into rows to learn from and rows to test, the same ones in every run."""
-    table = synthetic(int(name.rpartition("_")[2])) if name.startswith("synthetic_") else pl.read_parquet(path)
-    order = np.random.default_rng([SEED, zlib.crc32(name.encode())]).permutation(table.height)
-    n_test = round(TEST_SHARE * table.height)
-    return table[np.sort(order[n_test:])], table[np.sort(order[:n_test])]
-
-
-def contestants() -> list[str]:
-    """Name the study and the libraries that are installed."""
-    return [STUDY, *(peer.name for peer in peer_candidates("regression", 0))]
-
-
-def evaluated(who: str, learn: pl.DataFrame, test: pl.DataFrame, minutes: float) -> dict[str, Any]:
-    """Fit and evaluate a contestant; return losses by row, and further results."""
-    X, asked = learn.drop("target"), test.drop("target")
-    is_value = learn["target"].dtype.is_numeric()
-    start, more = time.monotonic(), {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if who == STUDY:
-            found = spinney.study(learn, "target", minutes=minutes, random_state=SEED)
-            model, is_value, asked = found.model, found.classes is None, asked.select(found.X_train.columns)
-            more = {"by": found.best, "seconds_reported": found.seconds, "report": str(found).splitlines()}
-        else:
-            task = "regression" if is_value else "multiclass"
-            peer = next(one for one in peer_candidates(task, 0) if one.name == who)
-            model = peer.estimator.fit(X, truth(learn, is_value))
-        seconds = time.monotonic() - start
-        if who == STUDY:  # what the models of the board are worth, fitted without the study's test part
-            labels, board = found.classes, found.models.items()
-            more["board"] = {name: float(losses(one, asked, test, labels).mean()) for name, one in board}
-        own = losses(model, asked, test, None if is_value else model.classes_)
-    return {"is_value": is_value, "seconds": seconds, "losses": own.tolist(), **more}
-
-
-def truth(rows: pl.DataFrame, is_value: bool) -> np.ndarray:
-    """Return the target of rows: values, or labels as text."""
-    return rows["target"].cast(pl.Float64 if is_value else pl.String).to_numpy()
-
-
-def losses(model: Any, asked: pl.DataFrame, test: pl.DataFrame, classes: np.ndarray | None) -> np.ndarray:
-    """Squared errors, or log losses where there are classes, of the rows held out."""
-    actual = truth(test, classes is None)
-    if classes is None:
-        return (np.asarray(model.predict(asked), dtype=np.float64) - actual) ** 2
-    proba = np.asarray(model.predict_proba(asked))
-    labels = np.array([str(one) for one in classes])
-    own = (labels == actual[:, np.newaxis]).argmax(axis=1)
-    return -np.log(np.clip(proba[np.arange(len(own)), own], np.finfo(proba.dtype).eps, None))
-
-
-def report(name: str, found: dict[str, dict[str, Any]]) -> bool:
+def show_peers(given: argparse.Namespace, name: str, found: dict[str, dict[str, Any]]) -> bool:
     """Print the line of a set; return whether the study is no worse than the best peer."""
-    means = {who: float(np.mean(one["losses"])) for who, one in found.items()}
-    ours, is_value = found[STUDY], found[STUDY]["is_value"]
-    shown = {who: mean**0.5 if is_value else mean for who, mean in means.items()}
-    peer = min((who for who in means if who != STUDY), key=lambda who: means[who])
-    gaps = np.array(ours["losses"]) - np.array(found[peer]["losses"])
-    scale = 100 / means[peer] / (2 if is_value else 1)
-    far, error = scale * gaps.mean(), scale * gaps.std(ddof=1) / len(gaps) ** 0.5
-    is_won = means[STUDY] <= means[peer]
+    ours = found[STUDY]
+    scale = (lambda loss: loss**0.5) if ours["is_value"] else (lambda loss: loss)
+    peer = min((who for who in found if who != STUDY), key=lambda who: found[who]["loss"])
+    gaps = np.load(losses_file(given, ours)).astype(float) - np.load(losses_file(given, found[peer])).astype(float)
+    percent = 100 / found[peer]["loss"] / (2 if ours["is_value"] else 1)
+    far, error = percent * gaps.mean(), percent * gaps.std(ddof=1) / len(gaps) ** 0.5
+    others = ", ".join(f"{who} {scale(one['loss']):.5g}" for who, one in found.items() if who != STUDY)
     print(
-        f"{name:15} {SHAPES.get(name, '').partition(':')[0]:14} {shown[STUDY]:11.5g} {ours['by']:10} "
-        f"{ours['seconds_reported']:4.0f} s  {shown[peer]:11.5g} {peer:14} {far:+5.1f} % ± {error:3.1f}  "
-        f"{'yes' if is_won else 'no'}   " + ", ".join(f"{who} {shown[who]:.5g}" for who in shown if who != STUDY)
+        f"{name:15} {SHAPES.get(name, '').partition(':')[0]:14} {scale(ours['loss']):11.5g} {ours['by']:10} "
+        f"{ours['seconds']:4.0f} s  {scale(found[peer]['loss']):11.5g} {peer:14} {far:+5.1f} % ± {error:3.1f}  "
+        f"{'yes' if far <= 0 else 'no'}   {others}"
     )
-    return is_won
+    return bool(far <= 0)
 
 
 if __name__ == "__main__":
