@@ -31,6 +31,7 @@ html_theme_options = {
 pygments_style, pygments_dark_style = "friendly", "monokai"
 
 # decisions and figures link to files of the repository; the context of autosummary holds a function
+default_role = "literal"  # single backticks are code, as in docstrings
 suppress_warnings = ["myst.header", "myst.xref_missing", "config.cache"]
 autosummary_generate = True
 numpydoc_show_class_members = False

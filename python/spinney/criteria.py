@@ -82,7 +82,7 @@ class Criterion:
         Returns
         -------
         value : float or array-like
-            What the node predicts: one number, or always the same number of them. In a classifier, the class shares.
+            What the node predicts: one number, or always the same number of them; class probabilities in a classifier.
         risk : float
             Risk of all rows together, at least 0, such as a weighted sum of squares. The node's impurity is the risk
             per unit of weight. A node of risk 0 is not split.
@@ -90,7 +90,7 @@ class Criterion:
         raise NotImplementedError(f"{type(self).__name__} has no method evaluate(y, weight). Write one.")
 
     def split(self, y: Array, weight: Array, x: Array, is_category: bool) -> Any:
-        """How good each cut of a column is.
+        """Goodness of each cut of a column.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class LossCriterion(Criterion):
         ``loss(y, c)``: the loss of predicting c, for an array y and a number c. If it also broadcasts (y of shape
         (n, 1) against c of shape (1, m)), it is called less often.
     candidates : int or array-like, optional
-        The most constants to try in a node, 64 by default, or the constants themselves. Give them where the best
+        Maximum number of constants to try in a node, 64 by default, or the constants themselves. Pass them if the best
         constant need not lie between the smallest and the largest y.
 
     Examples

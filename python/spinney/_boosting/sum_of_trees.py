@@ -134,8 +134,8 @@ class SumOfTrees(TableEstimator):
             Also compute the interactions of pairs of columns: n_features² numbers per row.
         background : table of shape (n_background, n_features), optional
             Rows that supply the values of unknown columns (interventional values); the result is the mean over these
-            rows, and the base value is their mean score. The time grows with their number: some
-            hundred typical rows do. None: both branches by the weight of the rows, as above.
+            rows, and the base value is their mean score. The time grows with their number: a few hundred typical rows
+            suffice. None: both branches by the weight of the rows, as above.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
             As in `predict`: added to the base value of each row.
 

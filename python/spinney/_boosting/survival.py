@@ -354,9 +354,10 @@ class GradientBoostingSurvival(BaseBoosting):
     """Gradient boosting of times until an event, such as failure or death, that may not have happened yet.
 
     A target is one number per row, a time, with a minus sign where the event had not happened by then (censored); a
-    structured array of (event, time), in either order; or, with ``loss="aft"``, two columns, the first and the last
-    time at which the event may have happened: equal where it is known, infinity where it is open, 0 where it may have
-    happened at any time before. The model is the same, bit for bit, for any number of threads and any kind of table.
+    structured array of (event, time), in either order; or, with ``loss="aft"``, two columns, the earliest and the
+    latest time at which the event may have happened: equal if the time is known, with a latest time of infinity if the
+    row is right-censored, and an earliest time of 0 if it is left-censored. The model is the same, bit for bit, for any
+    number of threads and any kind of table.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import CustomLoss, Loss, LossOnRows, UserFunction, class_loss, named_loss
+from spinney._data.display import warn
 from spinney._data.formulas import derivatives, recorded
 from spinney._data.types import Floats
 from spinney._estimator.parallel import count_threads, in_order
@@ -305,7 +306,23 @@ class UserObjective:
             gradients, _ = self.derivatives(y, f[np.newaxis])
             return np.asarray(gradients[0])
 
-        return np.array([_zero_gradient(row_gradients, y, weight, offset[0], self.link)])
+        start = np.array([_zero_gradient(row_gradients, y, weight, offset[0], self.link)])
+        self._warn_if_reversed(y, weight, start + offset)
+        return start
+
+    def _warn_if_reversed(self, y: Floats, weight: Floats, scores: Floats) -> None:
+        """Warn if no gradient rises with its score although the hessians are positive, as with swapped arguments."""
+        step = 1e-3 * max(1.0, float(np.ptp(y)))
+        (gradients, hessians), (beyond, _) = self.derivatives(y, scores), self.derivatives(y, scores + step)
+        used = weight > 0
+        change = ((beyond - gradients) / step)[:, used]
+        curvature = hessians[:, used]
+        if (curvature > 0).all() and (change <= 0).all() and (change < -1e-3 * curvature).mean() > 0.5:
+            warn(
+                "The gradients of the loss function fall as the scores rise, so that boosting may increase the loss: "
+                "the arguments of the function may be swapped, or the sign of its gradient reversed. It is called with "
+                "(targets, scores), and returns the derivatives of the loss with respect to the scores."
+            )
 
     def __call__(self, rows: LearningRows) -> UserObjectiveOnRows:
         """Bind the objective to rows."""

@@ -134,7 +134,7 @@ class Schema:
         Parameters
         ----------
         table : RawTable
-        categorical_features : sequence of names, of positions, or of one bool a column; optional
+        categorical_features : sequence of names, of positions, or of one bool per column; optional
             Columns to treat as categories; columns of strings and declared categories always are.
         unseen : {"missing", "error", "other"}, default="missing"
         as_declared : bool, default=False

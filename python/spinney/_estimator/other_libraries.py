@@ -41,7 +41,7 @@ class OtherNames:
     options, option_classes : dict
         From the parameter to the option of a command that has another name, and to the class of an option object.
     evaluation : dict
-        From the argument of other evaluations to that of `study` and `compare`.
+        From the argument of other evaluations to that of `study`, `compare` and other functions.
     values : dict
         From the value of a parameter of other libraries, such as a loss, to those of spinney.
     """
@@ -122,7 +122,7 @@ def advise_argument(name: str, arguments: Collection[str], parameters: Collectio
 
 
 def explain_unknown_arguments(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Make `study` or `compare` name the argument that an unknown one stands for, or resembles."""
+    """Make a function name the argument that an unknown one stands for, or resembles."""
     known = signature(function).parameters
 
     @wraps(function)

@@ -51,7 +51,7 @@ class Bootstrap:
         Parameters
         ----------
         level : float, default=0.95
-            Probability that the interval is to have.
+            Nominal coverage of the interval.
         method : {"percentile", "basic", "normal", "bca"}, default="percentile"
             Quantiles of the replicates; the same reflected at the estimate; the estimate plus and minus a multiple of
             the standard error; or quantiles corrected for bias and acceleration, for which the statistic is computed
@@ -122,7 +122,7 @@ def bootstrap(
     n_repeats : int, default=2000
         Bootstrap samples.
     random_state : int, optional
-        Draws them.
+        Seed of the samples.
 
     Returns
     -------

@@ -117,7 +117,7 @@ def consistency(
     n_test, n_repeats : int, default=2000 and 10
         Test rows, the same in all repeats, and training samples of each size.
     random_state : int, default=0
-        Draws the rows.
+        Seed of the rows.
     n_jobs : int, optional
         Threads; None: all cores the process may use.
 

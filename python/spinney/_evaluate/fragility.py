@@ -98,7 +98,7 @@ class Fragility(ShownAsTable):
         Parameters
         ----------
         max_splits : int, default=20
-            Bars at most: the splits with most rows are drawn.
+            Maximum number of bars: the splits with the most rows.
         ax : Axes, optional
             Axes to draw on; None: a new figure.
 
@@ -165,20 +165,20 @@ def fragility(
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Fragility:
-    """Report how often each split of a fitted tree survives when the rows are drawn anew.
+    """Report how often each split of a fitted tree recurs in trees fitted to bootstrap samples.
 
     The tree is fitted again, with all its parameters, to bootstrap samples: as many rows as there are, drawn with
-    replacement. A row drawn twice has twice the weight, and counts twice for `min_samples_leaf`. Where that cannot be,
-    with unequal weights and for `min_samples_split`, each row counts once and the least number of rows is lowered to
-    the 63 % of the rows that a sample holds. Rows that were given to `fit` as X_val are not used.
+    replacement. A row drawn twice has twice the weight, and counts twice for `min_samples_leaf`. With unequal weights,
+    and for `min_samples_split`, each row counts once, and the minimum number of rows is lowered to 63 %, the fraction
+    of the rows that a sample contains. Rows that were passed to `fit` as X_val are not used.
 
-    Splits are compared place by place: the split at the root with the root of each bootstrap tree, its left child with
-    the left child if both roots split on the same column, and so on. Where the sides of a category split are exchanged,
-    they are matched by the categories they share.
+    Splits are compared by their position: the split at the root with the root of each bootstrap tree, its left child
+    with the left child if both roots split on the same column, and so on. Where the sides of a category split are
+    exchanged, they are matched by the categories they share.
 
     The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion;
-    with a close runner-up another sample may well choose the other column. Beyond 500 splits only those with most rows
-    get one. Of costs, it knows those that act as class weights, and the prices of columns.
+    with a close runner-up another sample may well choose the other column. In trees of more than 500 splits only those
+    with the most rows have one. Its gain takes account of `feature_costs` and of costs that act as class weights only.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ def james_stein(
 ) -> JamesStein:
     r"""Shrink estimates of several unknown means towards a target; their total squared error falls.
 
-    Each y_i estimates another mean with a known variance :math:`V_i`. If the means scatter around a target with the
+    Each y_i estimates a separate mean with a known variance :math:`V_i`. If the means scatter around a target with the
     variance A, the best estimate retains the fraction :math:`1 - V_i / (V_i + A)` of each distance to the target.
     A is the solution of
 
@@ -112,10 +112,10 @@ def james_stein(
         What to shrink towards: the mean of `y` (weighted by precision if variances differ), a number, or one number
         per estimate such as the predictions of a regression.
     n_fitted : int, default=0
-        Coefficients of a given target that were estimated from this `y`: 2 for a fitted straight line.
+        Number of coefficients of the target that were estimated from this `y`: 2 for a fitted straight line.
     positive_part : bool, default=False
-        Whether to replace negative factors by 0. This never does harm: a negative factor turns an estimate to the
-        other side of its target.
+        Whether to replace negative factors by 0, which never increases the expected error: a negative factor moves an
+        estimate beyond its target.
 
     Returns
     -------

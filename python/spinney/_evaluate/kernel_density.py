@@ -46,7 +46,7 @@ class KernelDensity:
         Parameters
         ----------
         points : array-like of shape (n_points,)
-            Where.
+            Where to evaluate the density.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class KernelDensity:
         Parameters
         ----------
         bin_width : float, optional
-            Of the histogram, whose bins start at a multiple of it; None: only the density.
+            Width of the histogram's bins, which start at a multiple of it; None: only the density.
         ax : Axes, optional
             Where to draw; None: a new figure.
 

@@ -34,7 +34,7 @@ class RandomForestClassifier(ForestClassifier):
 @recursive_dependence(OF_TREES)
 @estimator
 class RandomForestRegressor(ForestRegressor):
-    """A random forest for a numeric target: trees on bootstrap samples, with random columns at each node if set.
+    """A random forest for a numeric target: trees on bootstrap samples, which consider all columns by default.
 
     See Also
     --------

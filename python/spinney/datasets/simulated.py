@@ -13,7 +13,7 @@ Seed = int | np.random.Generator | None
 
 @dataclass(frozen=True)
 class ThresholdClasses:
-    """Two classes that hang on the first of several correlated features.
+    """Two classes that depend on the first of several correlated features.
 
     The features are normal with mean 0, variance 1 and the same correlation between any two. A row is of class 1 with
     the probability `low` if its first feature is at most `cut`, and with the probability `high` otherwise. Any of the
@@ -98,7 +98,7 @@ class ThresholdClasses:
 
 @dataclass(frozen=True)
 class TwoSources:
-    """Two classes, given by the probability p of class 1 and the distributions P₊ and P₋ of its rows and of others.
+    """Two classes, given by the probability p of class 1 and the distributions P₊ and P₋ of the rows of each class.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class TwoSources:
         Parameters
         ----------
         n : int, default=100_000
-            Points: midpoints between quantiles of one column, which are exact to a few digits more; draws of several.
+            Number of points: midpoints between quantiles if there is one column, random rows if there are several.
         random_state : int, Generator or None, default=0
             Draws the rows of several columns.
 

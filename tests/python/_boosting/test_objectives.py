@@ -139,3 +139,29 @@ def test_an_objective_with_the_predictions_first_is_refused(names):
     objective = eval(f"lambda {names}: None")
     with pytest.raises(ValueError, match=r"targets first and then the scores\. Swap its parameters"):
         spinney.GradientBoostingRegressor(loss=objective, **OPTIONS).fit(np.arange(9.0)[:, np.newaxis], np.arange(9.0))
+
+
+@pytest.mark.parametrize("objective", [squared, logistic])
+def test_an_objective_with_swapped_arguments_warns(objective):
+    X, y = make_classification(300, 5, random_state=0)
+    kind = spinney.GradientBoostingRegressor if objective is squared else spinney.GradientBoostingClassifier
+    with pytest.warns(UserWarning, match="arguments of the function may be swapped"):
+        kind(loss=lambda a, b: objective(b, a), n_estimators=2, max_leaf_nodes=8).fit(X, y)
+
+
+def partial_likelihood(y, f):
+    """Return derivatives of Cox's loss, whose gradients rise with the time."""
+    order = np.argsort(np.abs(y))
+    at_risk, hazard = np.cumsum(np.exp(f[order])[::-1])[::-1], np.zeros(len(y))
+    hazard[order] = np.cumsum((y[order] > 0) / at_risk)
+    return np.exp(f) * hazard - (y > 0), np.exp(f) * hazard
+
+
+def cauchy(y, f):
+    return 2 * (f - y) / (1 + (f - y) ** 2), 2 / (1 + (f - y) ** 2)
+
+
+@pytest.mark.parametrize("objective", [partial_likelihood, cauchy, lambda y, f: (np.sign(f - y), np.ones_like(y))])
+def test_other_objectives_do_not_warn(objective):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    spinney.GradientBoostingRegressor(loss=objective, **OPTIONS).fit(X, 1 + np.abs(X[:, 0]))

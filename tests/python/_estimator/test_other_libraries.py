@@ -273,6 +273,12 @@ def test_study_and_compare_name_the_argument_that_is_meant(function, name, ours)
         getattr(spinney, function)([[0.0]], [0], repeat=1)
 
 
+def test_other_evaluations_name_the_argument_that_is_meant():
+    for function in (spinney.permutation_importance, spinney.plot_tuning):
+        with pytest.raises(TypeError, match=r"has no argument 'metric'\. In spinney it is called 'scoring'"):
+            function(spinney.DecisionTreeClassifier(), [[0.0]], [0], metric="auc")
+
+
 def test_a_wrong_option_gets_the_options_in_order_and_the_nearest():
     X, y = [[0.0], [1.0]], ["a", "b"]
     with pytest.raises(

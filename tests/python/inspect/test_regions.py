@@ -218,7 +218,9 @@ def test_tuning_curves_are_cross_validated(diagonal):
     words = spinney.plot_tuning(
         spinney.DecisionTreeClassifier(), X, y, {"criterion": ["gini", "entropy"]}, scoring="neg_log_loss"
     )
-    assert words.get_ylabel() == "-neg_log_loss"
+    assert words.get_ylabel() == "log loss"
+    area = spinney.plot_tuning(spinney.DecisionTreeClassifier(), X, y, {"max_depth": [1, 2]}, scoring="auc")
+    assert area.get_ylabel() == "-auc"
     assert [label.get_text() for label in words.get_xticklabels()] == ["gini", "entropy"]
     with pytest.raises(ValueError, match="one parameter"):
         spinney.plot_tuning(spinney.SVC(), X, y, {})

@@ -146,7 +146,7 @@ class Dart(Options):
     Parameters
     ----------
     rate : float, default=0.1
-        Fraction of the earlier rounds, drawn anew, that each round is fitted without; at least one. 0: none is dropped.
+        Fraction of the earlier rounds, drawn at random, that each round drops; at least one. 0: none is dropped.
     skip : float, default=0.0
         Probability that a round drops nothing.
     max_rounds : int or None, default=None

@@ -47,7 +47,7 @@ def _link(formula: ScoreFormula) -> FittedBoosting:
 
 @estimator
 class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
-    """Weak classifiers fitted one after the other, each with larger weights on rows that the earlier misclassified.
+    """Weak classifiers fitted one after the other, with larger weights on rows that earlier ones misclassified.
 
     The weight of a member's vote depends on its error. By default members are stumps, trees of one split, of which
     spinney fits hundreds a second. Any estimator may be a member; one that takes no weights is fitted to rows drawn by
@@ -290,7 +290,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             Also compute interaction values of pairs of columns: n_features² numbers per row.
         background : table of shape (n_background, n_features), optional
             Background rows for interventional values: columns outside the coalition take the values of these rows, and
-            the base value is their mean score. The time grows with their number; some hundred typical rows suffice.
+            the base value is their mean score. The time grows with their number; a few hundred typical rows suffice.
             None: path-dependent values, as above.
 
         Returns

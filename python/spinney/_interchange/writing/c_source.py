@@ -43,7 +43,7 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
     Returns
     -------
     str
-        The file. It defines, with the name for NAME: ``NAME_predict(row, out)``, which writes the number, the class
+        The file. It defines, where NAME is `name`: ``NAME_predict(row, out)``, which writes the number, the class
         probabilities or, for an isolation forest, the score; ``NAME_class(row, codes)``, the position of the predicted
         class in ``NAME_classes`` (isolation forests: -1 for outliers, else 1); for boosting ``NAME_scores(row, out)``,
         the scores before the link; ``NAME_code(column, text)`` and ``NAME_code_of_number(column, value)``, the code of

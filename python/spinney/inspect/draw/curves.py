@@ -112,9 +112,10 @@ _LABELS = {
 
 
 def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
-    """Plot the cross-validated error against the number of neighbours, or the edge of cells; the choice has a ring.
+    """Plot the cross-validated error against the number of neighbours, or the edge of cells.
 
-    Bars are standard errors. For a `HistogramDensity`, the estimated risk is plotted against the number of bins.
+    A ring marks the chosen value, and bars are standard errors. For a `HistogramDensity`, the estimated risk is plotted
+    against the number of bins.
 
     Parameters
     ----------

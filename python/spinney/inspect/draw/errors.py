@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display import one_line
 from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.metrics import find_scorer, metric_key
+from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney.inspect.draw import axes
 from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of, short
 
@@ -123,6 +125,7 @@ def _curves(
     return found
 
 
+@explain_unknown_arguments
 def plot_tuning(
     model: BaseEstimator,
     X: TableLike,
@@ -151,7 +154,8 @@ def plot_tuning(
     cv : int, splitter or iterable, default=5
         Folds, as in scikit-learn; stratified for classifiers.
     scoring : str or callable, optional
-        A scikit-learn scorer, whose sign is changed; None: the misclassification rate, or the mean squared error.
+        The name of a scikit-learn scorer, a short name such as "auc", or a scorer; its sign is changed. None: the
+        misclassification rate, or the mean squared error.
     groups : array-like of shape (n_samples,), optional
         Groups of the rows, for the splitter.
     ax : Axes, optional
@@ -187,13 +191,19 @@ def plot_tuning(
     if isinstance(cv, int):
         cv = (StratifiedKFold if has_classes else KFold)(cv, shuffle=True, random_state=0)
     of_fit, held_out = validation_curve(
-        model, X, y, param_name=name, param_range=values, cv=cv, groups=groups, scoring=scoring or default
+        model, X, y, param_name=name, param_range=values, cv=cv, groups=groups, scoring=find_scorer(scoring or default)
     )
     if scoring is None and has_classes:
         of_fit, held_out = of_fit - 1, held_out - 1  # accuracies as errors, after the change of sign
     labels = {"accuracy": "misclassification rate", "neg_mean_squared_error": "mean squared error"}
-    label = labels[default] if scoring is None else f"-{scoring if isinstance(scoring, str) else 'score'}"
+    label = labels[default] if scoring is None else _label_of_loss(scoring)
     return _draw_tuning(axes_of(ax, 7.0, 4.2, "top", "right"), name, values, -of_fit, -held_out, label)
+
+
+def _label_of_loss(scoring: object) -> str:
+    """Return the label of a metric whose sign is changed, so that smaller is better."""
+    name = metric_key(scoring) if isinstance(scoring, str) else "score"
+    return name.removeprefix("neg_").replace("_", " ") if name.startswith("neg_") else f"-{scoring}"
 
 
 def _draw_tuning(

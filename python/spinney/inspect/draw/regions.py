@@ -56,10 +56,10 @@ def plot_regions(
     y : array-like of shape (n_samples,), optional
         Target of the rows. None: no points.
     vary : dict from the name of a parameter to its values, optional
-        Of one model: a panel for each value, fitted to X and y, such as ``{"n_neighbors": [1, 10, 100]}`` or, for the
+        For one model: a panel for each value, fitted to X and y, such as ``{"n_neighbors": [1, 10, 100]}`` or, for the
         growth of a tree split by split, ``{"max_leaf_nodes": [2, 3, 4]}``.
     stages : sequence of int, optional
-        Of one ensemble with `staged_predict`: a panel after each of these numbers of rounds or trees.
+        For one ensemble with `staged_predict`: a panel after each of these numbers of rounds or trees.
     features : one or two names or positions, optional
         Number columns to draw; None: all columns of X, which must be one or two then.
     n_points : int, default=150

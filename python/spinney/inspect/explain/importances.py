@@ -21,6 +21,7 @@ from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.held_out import KnownProba, KnownScores, KnownValues
 from spinney._estimator.metrics import find_scorer
+from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney._estimator.parallel import count_threads, in_order
 from spinney._estimator.parameters import read_column_groups, require_whole
 from spinney._estimator.table_estimator import TableEstimator
@@ -250,6 +251,7 @@ def splits_of_groups(fitted: ModelOfTrees, schema: Schema, groups: list[list[int
 Rows = NDArray[np.intp]
 
 
+@explain_unknown_arguments
 def permutation_importance(
     model: object,
     X: TableLike,

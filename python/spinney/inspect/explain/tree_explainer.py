@@ -37,7 +37,7 @@ class TreeExplainer:
     feature_names : list of str, optional
         Names for explanations of rows without names.
     approximate, link, linearize_link : optional
-        Taken for the sake of the signature: values are always exact, and shap does not use the links either.
+        Accepted for compatibility with shap: values are always exact, and shap does not use the links either.
 
     Attributes
     ----------

@@ -239,9 +239,9 @@ def multiway_tree(
         "gain": the decrease of the entropy (ID3). "gain_ratio": the decrease divided by the entropy of the branches,
         among columns with at least the mean gain (C4.5).
     max_depth : int, optional
-        Largest number of splits on the way to a leaf.
+        Maximum number of splits between the root and a leaf.
     min_rows : float, default=1.0
-        Weight that two branches of a split must have; C4.5 has 2.
+        Minimum weight that at least two branches of a split must have; C4.5 uses 2.
 
     Returns
     -------

@@ -170,7 +170,7 @@ class PruningStep:
     Attributes
     ----------
     alpha : float
-        Penalty per leaf from which on this tree is the best one.
+        Smallest penalty per leaf at which this tree is the best one.
     pruned : tuple of int
         Nodes that become leaves in this step, those below pruned ones included.
     n_leaves : int
@@ -262,7 +262,7 @@ def _names(nodes: Sequence[int]) -> str:
 def weakest_links(tree: TableEstimator | CountedTree) -> WeakestLinks:
     """Return the nested trees of cost-complexity pruning, with g(t) of each node at each step.
 
-    The first step prunes what costs no risk (α = 0); each further step the branches with the smallest g(t).
+    The first step prunes all branches that do not lower the risk (α = 0), each further one those of the smallest g(t).
 
     Parameters
     ----------
