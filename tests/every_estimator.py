@@ -133,6 +133,8 @@ def _margins():
         "margin searched": _of("SVC", PAIR, C=[0.1, 1.0], gamma="cv", cv=3),
         "margin of a share": _of("NuSVC", CLASSES, nu=0.2, probability=True, cv=3),
         "margin of values, a share": _of("NuSVR", VALUES, kernel="poly", degree=2),
+        "margin of one class": _of("OneClassSVM", None, nu=0.3),
+        "margin of one class, linear": _of("OneClassSVM", None, WHOLE, kernel="linear", scale="standard"),
         "plane": _of("LinearSVC", CLASSES),
         "plane searched": _of("LinearSVC", PAIR, C=[0.1, 1.0], cv=3),
         "plane, hinge": _of("LinearSVC", PAIR, WHOLE, loss="hinge", class_weight="balanced"),

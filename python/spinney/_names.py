@@ -68,6 +68,7 @@ MODULE_OF = {
     "NearestRows": "spinney.inspect.explain.nearest",
     "NuSVC": "spinney._svm.kernel_machines",
     "NuSVR": "spinney._svm.kernel_machines",
+    "OneClassSVM": "spinney._svm.kernel_machines",
     "PartialDependence": "spinney.inspect.explain.dependence",
     "Perceptron": "spinney._svm.linear_machines",
     "ProximityImputer": "spinney._forest.imputer",
@@ -216,7 +217,9 @@ FITTED_BY_COMMAND = {
 FITTED_BY_COMMAND_ALONE = {"ranker": "GradientBoostingRanker", "survival": "GradientBoostingSurvival"}
 
 # estimators whose files do not predict a target
-WITHOUT_TARGET = frozenset({"HistogramDensity", "IsolationForest", "ProximityImputer", "RandomTreesEmbedding"})
+WITHOUT_TARGET = frozenset(
+    {"HistogramDensity", "IsolationForest", "OneClassSVM", "ProximityImputer", "RandomTreesEmbedding"}
+)
 
 
 def estimator_of(family: str, has_classes: bool) -> str | None:

@@ -41,6 +41,12 @@ enter_models(
 )
 enter_models("nu of values", {"rbf": lambda: spinney.NuSVR(C=3.0), "few": lambda: spinney.NuSVR(nu=0.1)}, HOLES, VALUES)
 enter_models("nu long", {"rbf": lambda: spinney.NuSVC(nu=0.2)}, LONG[:1200], LONG_VALUES[:1200] > 0)
+enter_models(
+    "one class",
+    {"rbf": lambda: spinney.OneClassSVM(nu=0.2), "linear": lambda: spinney.OneClassSVM(kernel="linear", nu=0.1)},
+    MIXED,
+    None,
+)
 enter_models("svc long", {"rbf": classes(C=4.0)}, LONG[:2000], LONG_VALUES[:2000] > 0)
 enter_models("svr long", {"rbf": values(C=4.0)}, LONG[:1200], LONG_VALUES[:1200])
 enter_models(

@@ -48,6 +48,23 @@ def _interior(matrix, linear, most, sign):
     return np.where(a < 1e-9 * most, 0.0, np.where(a > (1 - 1e-9) * most, most, a))
 
 
+def solve_one_class(matrix, most, total):
+    """Least ½ a'Ka within 0 and `most`, with the sum `total`: steps of the two rows with the largest violation."""
+    a = np.diff(np.minimum(np.append(0.0, np.cumsum(most)), total))
+    sums, close = matrix @ a, 1e-9 * np.abs(matrix).max()
+    for _ in range(200_000):
+        up = np.where(a < most, sums, np.inf).argmin()
+        down = np.where(a > 0, sums, -np.inf).argmax()
+        gap = sums[down] - sums[up]
+        if gap <= close:
+            break
+        curvature = max(matrix[up, up] + matrix[down, down] - 2 * matrix[up, down], 1e-12)
+        step = min(gap / curvature, most[up] - a[up], a[down])
+        a[up], a[down] = a[up] + step, a[down] - step
+        sums += step * (matrix[up] - matrix[down])
+    return a
+
+
 def plane_objective(rows, z, weights, intercept, bound, epsilon=None, squared=False):
     """Half the squared weights, plus what the rows pay: hinges of sides z, or errors beyond epsilon."""
     scores = rows @ weights + intercept

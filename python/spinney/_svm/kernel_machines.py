@@ -1,4 +1,4 @@
-"""Support vector machines with a kernel: SVC, NuSVC, SVR and NuSVR."""
+"""Support vector machines with a kernel: SVC, NuSVC, SVR, NuSVR and OneClassSVM."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -19,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.display import plural, warn
-from spinney._data.types import Floats, TableLike
+from spinney._data.types import Floats, Integers, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, only_if
 from spinney._estimator.parameters import estimator, parameter
+from spinney._estimator.target import SingleTarget
 from spinney._model.file.codec import SavedState, columns, integer, number, numbers, optional
 from spinney._model.svm.model import KERNELS, MAX_DEGREE, FittedMachines
 from spinney._svm.margin_estimator import (
@@ -50,6 +51,7 @@ from spinney._svm.solve import (
     machines_of,
     nu_class_problems,
     nu_value_problem,
+    one_class_problem,
     value_problem,
 )
 
@@ -104,10 +106,8 @@ class BaseKernelMachine(BaseMargin):
     cache_size: float = parameter(Interval(Real, 0.0, 2.0**40, closed="neither"), default=200)
     precision: Literal["single", "double"] = parameter(StrOptions({"single", "double"}), default="single")
     max_iter: int = parameter(Interval(Integral, -1, None, closed="left"), default=-1)
-    cv: Any = parameter("cv_object", "array-like", default=5)
 
     margin_: FittedMachines = field(init=False)
-    _saved: ClassVar[SavedState] = SavedState("fitted", {**_SAVED, "C_": number(0.0), "cv_results_": columns()})
 
     @abstractmethod
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
@@ -131,38 +131,14 @@ class BaseKernelMachine(BaseMargin):
         rows = table.learn(table.weight)
         grid = self._grid(rows.merged)
         chosen = Chosen(float(grid.penalties[0]), float(grid.gammas[0]))
-        calibrates = bool(getattr(self, "probability", False))  # only classifiers have it
-        if not grid.is_single or calibrates:
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        if not grid.is_single:
-            search = MarginSearch(table, self.cv, groups, RandomState(seed), self._n_threads)
-            chosen = search.choose(grid, lambda own, gamma, Cs: (s.model for s in self._solve(table, own, gamma, Cs)))
-        solved = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C])))
-        self._check_solutions(solved.solutions, chosen.C)
-        if calibrates:
-            search = MarginSearch(table, self.cv, groups, RandomState((seed + 1) % 2**32), self._n_threads)
-            solved.model.calibration = self._calibrate(table, chosen, search)
-        self._set_fitted(solved, chosen)
+        self._set_fitted(self._solved(table, rows, chosen), chosen)
         self.shape_fit_ = (len(table.weight), table.schema.n_features)
 
-    def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats:
-        """Fit the sigmoids that turn scores into probabilities, by cross-validated scores (Platt scaling)."""
-        held_out: Floats | None = None
-        for fold in search.folds:
-            rows = table.learn_without(fold)
-            model = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C]))).model
-            scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_threads)
-            if held_out is None:
-                held_out = np.full((len(table.weight), scores.shape[1]), np.nan)
-            held_out[fold.held_out] = scores
-        assert held_out is not None
-        has_score, target = ~np.isnan(held_out[:, 0]), table.target.values
-        sigmoids = []
-        for m, (positive, negative) in enumerate(_sides(len(table.target.labels), model.strategy)):
-            is_positive = np.isin(target, positive)
-            used = has_score & (is_positive | np.isin(target, negative))
-            sigmoids.append(fit_sigmoid(held_out[used, m], is_positive[used], table.weight[used]))
-        return np.array(sigmoids)
+    def _solved(self, table: MarginTable, rows: TermRows, chosen: Chosen) -> Solved:
+        """Return the checked machines of the chosen parameters."""
+        solved = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C])))
+        self._check_solutions(solved.solutions, chosen.C)
+        return solved
 
     def _solve(self, table: MarginTable, rows: TermRows, gamma: float, penalties: Floats) -> Iterator[Solved]:
         """Yield the fitted machines for each of ascending penalties."""
@@ -213,9 +189,10 @@ class BaseKernelMachine(BaseMargin):
                 f"C=inf asks for a hard margin, and {why}. Pass a finite C, such as C=1.0, or a more flexible kernel."
             )
         worst = max(solution.violation for solution in solutions)
+        lower = "lower C, " if hasattr(self, "C") else ""
         warn(
             f"The solver did not converge to tol={self.tol:g}: the optimality conditions are still violated by "
-            f"{worst:.3g}. Raise max_iter, lower C, or scale the columns (scale='standard').",
+            f"{worst:.3g}. Raise max_iter, {lower}or scale the columns (scale='standard').",
             ConvergenceWarning,
         )
 
@@ -229,7 +206,6 @@ class BaseKernelMachine(BaseMargin):
         self.n_iter_: Any = np.array([solution.n_iter for solution in solutions])
         self.slacks_ = solved.slacks
         self.gamma_ = chosen.gamma
-        self._set_chosen(chosen)
 
     # ---- fitted attributes ----------------------------------------------------------------------------
 
@@ -290,7 +266,8 @@ class BaseKernelMachine(BaseMargin):
         vectors, name = plural(n, "support vector"), str(self.margin_.kernel)
         name = "user-defined" if callable(self.margin_.kernel) else name
         lines = {"support vector machine": f"{vectors}, {name} kernel"}
-        penalty = float(self.C_) if np.ndim(self.C_) == 0 else None
+        C = getattr(self, "C_", None)
+        penalty = float(C) if C is not None and np.ndim(C) == 0 else None
         lines |= {} if penalty is None else {"C": f"{penalty:g}"}
         lines |= {"nu": f"{self.nu:g}"} if hasattr(self, "nu") else {}
         if name in ("poly", "rbf", "sigmoid"):
@@ -336,6 +313,56 @@ def _default_gamma(rows: MarginRows, name: str) -> float:
     return 1.0 / (n_terms * variance) if variance > 0 else 1.0
 
 
+@estimator
+class BaseChosenMachine(BaseKernelMachine):
+    """Kernel machines with a target, so that C and gamma may be chosen by cross-validation."""
+
+    cv: Any = parameter("cv_object", "array-like", default=5)
+    random_state: int | RandomState | None = parameter("random_state", default=None)
+
+    _saved: ClassVar[SavedState] = SavedState("fitted", {**_SAVED, "C_": number(0.0), "cv_results_": columns()})
+
+    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
+        rows = table.learn(table.weight)
+        grid = self._grid(rows.merged)
+        chosen = Chosen(float(grid.penalties[0]), float(grid.gammas[0]))
+        calibrates = bool(getattr(self, "probability", False))  # only classifiers have it
+        if not grid.is_single or calibrates:
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if not grid.is_single:
+            search = MarginSearch(table, self.cv, groups, RandomState(seed), self._n_threads)
+            chosen = search.choose(grid, lambda own, gamma, Cs: (s.model for s in self._solve(table, own, gamma, Cs)))
+        solved = self._solved(table, rows, chosen)
+        if calibrates:
+            search = MarginSearch(table, self.cv, groups, RandomState((seed + 1) % 2**32), self._n_threads)
+            solved.model.calibration = self._calibrate(table, chosen, search)
+        self._set_fitted(solved, chosen)
+        self.shape_fit_ = (len(table.weight), table.schema.n_features)
+
+    def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats:
+        """Fit the sigmoids that turn scores into probabilities, by cross-validated scores (Platt scaling)."""
+        held_out: Floats | None = None
+        for fold in search.folds:
+            rows = table.learn_without(fold)
+            model = next(self._solve(table, rows, chosen.gamma, np.array([chosen.C]))).model
+            scores = model.scores_of(rows.held_out(model, fold.held_out), self._n_threads)
+            if held_out is None:
+                held_out = np.full((len(table.weight), scores.shape[1]), np.nan)
+            held_out[fold.held_out] = scores
+        assert held_out is not None
+        has_score, target = ~np.isnan(held_out[:, 0]), table.target.values
+        sigmoids = []
+        for m, (positive, negative) in enumerate(_sides(len(table.target.labels), model.strategy)):
+            is_positive = np.isin(target, positive)
+            used = has_score & (is_positive | np.isin(target, negative))
+            sigmoids.append(fit_sigmoid(held_out[used, m], is_positive[used], table.weight[used]))
+        return np.array(sigmoids)
+
+    def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
+        super()._set_fitted(solved, chosen)
+        self._set_chosen(chosen)
+
+
 # ---- classification ----------------------------------------------------------------------------------------------
 
 
@@ -344,14 +371,14 @@ def _why_no_probabilities(model: BaseKernelClassifier) -> str | None:
 
 
 @estimator
-class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
+class BaseKernelClassifier(ClassifierMixin, BaseChosenMachine):
     """Support vector classification: one machine, one per pair of classes, or one per class against the rest."""
 
     probability: bool = parameter("boolean", default=False)
     decision_function_shape: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
     break_ties: bool = parameter("boolean", default=False)
     _is_class_target = True
-    _saved = SavedState("fitted", {**BaseKernelMachine._saved.fields, "class_weight_": optional(numbers(least=0))})
+    _saved = SavedState("fitted", {**BaseChosenMachine._saved.fields, "class_weight_": optional(numbers(least=0))})
 
     def _by_class(self, table: MarginTable) -> Floats:
         """Return the factor of C of each class."""
@@ -509,7 +536,7 @@ class NuSVC(BaseKernelClassifier):
 
 
 @estimator
-class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
+class BaseKernelRegressor(RegressorMixin, BaseChosenMachine):
     """Support vector regression: one machine, whose score is the prediction."""
 
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
@@ -579,3 +606,118 @@ class NuSVR(BaseKernelRegressor):
     def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
         super()._set_fitted(solved, chosen)
         self.epsilon_ = np.array([solution.epsilon for solution in solved.solutions])
+
+
+# ---- outliers ----------------------------------------------------------------------------------------------------
+
+
+@estimator
+class OneClassSVM(OutlierMixin, BaseKernelMachine):
+    """One-class support vector machine: detect rows unlike the training rows.
+
+    Separates most of the training rows from the origin of the kernel's feature space by the hyperplane farthest from it
+    (Schölkopf, Platt, Shawe-Taylor, Smola and Williamson 2001). ``nu`` is an upper bound on the fraction of training
+    rows that are outliers, and a lower bound on the fraction of support vectors. Terms and solver are those of `SVC`.
+
+    See Also
+    --------
+    IsolationForest : Outliers by random trees, whatever the units of the columns.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X = [[0.0], [0.44], [0.45], [0.46], [1.0]]
+    >>> model = spinney.OneClassSVM(nu=0.5, gamma="auto").fit(X)
+    >>> model.predict([[0.45], [3.0]])
+    array([ 1, -1])
+    """
+
+    nu: float = parameter(_NU, default=0.5)
+    gamma: Literal["scale", "auto"] | float = parameter(
+        StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither"), default="scale"
+    )
+    _has_target = False
+    _noun = "one-class support vector machine"
+    _saved: ClassVar[SavedState] = SavedState("fitted", {**_SAVED, "n_iter_": integer()})
+
+    def fit(self, X: TableLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:  # type: ignore[override]
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
+            a list of rows. Strings, categories, booleans and missing values need no encoding. With
+            ``kernel="precomputed"``: the kernel matrix of the rows.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        return super().fit(X, None, sample_weight)  # type: ignore[arg-type]
+
+    def _read_target(self, y: ArrayLike | None, n_rows: int) -> SingleTarget:
+        return SingleTarget(np.zeros(n_rows))
+
+    def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
+        return one_class_problem(rows, float(self.nu))
+
+    def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
+        super()._set_fitted(solved, chosen)
+        self.n_iter_ = int(solved.solutions[0].n_iter)
+
+    @property
+    def offset_(self) -> float:
+        """Score of rows on the boundary: `decision_function` is `score_samples` minus this number."""
+        check_is_fitted(self)
+        return -float(self.margin_.intercepts[0])
+
+    def decision_function(self, X: TableLike) -> Floats:
+        """Compute scores relative to the boundary; negative for outliers.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``score_samples(X) - offset_``, in the space of the kernel proportional to the distance from the hyperplane.
+        """
+        return self._scores(X)[:, 0]
+
+    def score_samples(self, X: TableLike) -> Floats:
+        """Score rows; the lower, the more abnormal.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Sum of the kernel values with the support vectors, times ``dual_coef_``.
+        """
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: TableLike) -> Integers:
+        """Predict whether rows are outliers.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            -1 for outliers, 1 for inliers.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1).astype(np.int64)

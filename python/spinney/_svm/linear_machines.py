@@ -55,6 +55,8 @@ def _refuse_large(terms: Floats) -> None:
 class BasePlanes(BaseMargin):
     """Estimators whose model is one hyperplane per machine."""
 
+    random_state: int | RandomState | None = parameter("random_state", default=None)
+
     margin_: FittedPlanes = field(init=False)
     _noun = "linear support vector machine"
 

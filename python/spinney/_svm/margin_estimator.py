@@ -155,7 +155,6 @@ class BaseMargin(TableEstimator):
     scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default=None)
     categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
     unseen: Unseen = parameter(UNSEEN, default="missing")
-    random_state: int | RandomState | None = parameter("random_state", default=None)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
     verbose: int | bool | None = parameter("verbose", None, default=None)
 
@@ -167,6 +166,9 @@ class BaseMargin(TableEstimator):
     def _is_linear(self) -> bool:
         """Whether each machine is a hyperplane in the space of the columns."""
         return True
+
+    def _read_target(self, y: ArrayLike | None, n_rows: int) -> SingleTarget:
+        return SingleTarget.read(y, n_rows, f"a {self._noun}", self._is_class_target)
 
     @abstractmethod
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
@@ -202,7 +204,7 @@ class BaseMargin(TableEstimator):
         self._check_parameters()
         raw = read_table(X)
         schema = self._learn_schema(raw)
-        target = SingleTarget.read(y, raw.n_rows, f"a {self._noun}", self._is_class_target)
+        target = self._read_target(y, raw.n_rows)
         costs: ArrayLike | None = getattr(self, "cost_matrix", None)
         cost = None if costs is None else read_cost_matrix(costs, target.labels)
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)

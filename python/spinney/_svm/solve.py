@@ -43,6 +43,8 @@ class Problems:
     side_sums : ndarray of shape (n_machines,), or None
         Of ν machines, the sum of the coefficients of each side. In a regression each row occurs twice, first for errors
         above the tube; in a classification z is 0.
+    is_one_class : bool
+        Whether all rows are on one side, and the machine separates them from the origin.
     """
 
     rows: NDArray[np.uint32]
@@ -55,6 +57,7 @@ class Problems:
     sign: float = 1.0
     of_values: bool = False
     side_sums: Floats | None = None
+    is_one_class: bool = False
 
     def of_machine(self, m: int) -> slice:
         """Return the slice of one machine's rows."""
@@ -139,6 +142,15 @@ def nu_value_problem(rows: MarginRows, nu: float) -> Problems:
         lowest=np.concatenate([zeros, once.lowest]),
         highest=np.concatenate([once.highest, zeros]),
         side_sums=np.array([nu * rows.weight.sum() / 2]),
+    )
+
+
+def one_class_problem(rows: MarginRows, nu: float) -> Problems:
+    """Return the dual problem of a one-class machine: coefficients from 0 to the weights, with a fixed sum."""
+    n, sums = len(rows), np.array([nu * rows.weight.sum()])
+    zeros, ends = np.zeros(n), np.array([n], dtype=np.uint32)
+    return Problems(
+        np.arange(n, dtype=np.uint32), ends, zeros, zeros, rows.weight, 0.0, "one", side_sums=sums, is_one_class=True
     )
 
 
@@ -244,7 +256,9 @@ def _solution(problems: Problems, m: int, penalty: float, result: Any) -> Soluti
     z, epsilon = problems.z[own], problems.insensitive
     bound = np.maximum(problems.highest[own], -problems.lowest[own])
     sums, charged = z - pull, epsilon
-    if problems.side_sums is not None and problems.of_values:
+    if problems.is_one_class:
+        intercept += half_width  # the level of the only side: that of the empty one is 0
+    elif problems.side_sums is not None and problems.of_values:
         n = len(z) // 2
         beta, z, sums, bound = beta[:n] + beta[n:], z[:n], sums[:n], bound[:n]
         epsilon, charged = max(half_width, 0.0), 0.0
@@ -253,11 +267,15 @@ def _solution(problems: Problems, m: int, penalty: float, result: Any) -> Soluti
         penalty = 1.0 / -half_width if -half_width > _LEAST_MARGIN else 1.0
         beta, sums, intercept = beta * penalty, sums * penalty, intercept * penalty
     scores = sums + intercept
-    slacks = np.maximum(np.abs(z - scores) - epsilon, 0.0) if problems.of_values else np.maximum(1.0 - z * scores, 0.0)
+    if problems.of_values:
+        slacks = np.maximum(np.abs(z - scores) - epsilon, 0.0)
+    else:
+        slacks = np.maximum(-scores if problems.is_one_class else 1.0 - z * scores, 0.0)
     square = float((beta * sums).sum())
     objective, size = square / 2 - float((z * beta).sum()), float(np.abs(beta).sum())
     if np.isfinite(penalty):
         primal = square / 2 + float((penalty * bound * slacks).sum())
+        primal += size * intercept if problems.is_one_class else 0.0
     else:  # a feasible hard margin: the solution rescaled so that no row violates it
         margin = 1.0 - float(slacks.max(initial=0.0))
         primal = square / 2 / margin**2 if margin > 0 else np.inf

@@ -109,6 +109,21 @@ def test_a_map_of_values_has_one_scale():
     assert limits == {(X[:, 0].min(), X[:, 0].max())}
 
 
+def test_detectors_of_outliers_show_their_boundary(diagonal):
+    X = diagonal[0]
+    model = spinney.OneClassSVM(nu=0.2)
+    figure = spinney.plot_regions(
+        [model, spinney.IsolationForest(n_estimators=5, random_state=0).fit(X)], X, n_points=20
+    )
+    shown, other = figure.axes[:2]
+    across, up = (np.linspace(*limits, 20) for limits in (shown.get_xlim(), shown.get_ylim()))
+    points = np.column_stack([values.ravel() for values in np.meshgrid(across, up)])
+    expected = model.fit(X).decision_function(points)
+    assert_allclose(np.asarray(shown.images[0].get_array()).ravel(), expected)
+    for ax in (shown, other):
+        assert len(ax.collections) == 1  # the boundary
+
+
 def test_other_columns_are_fixed_at_a_typical_row():
     X, y = datasets.load_penguins(as_frame="pandas")
     model = spinney.DecisionTreeClassifier().fit(X, y)

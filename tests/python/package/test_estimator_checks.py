@@ -49,6 +49,7 @@ def check_all(estimator):
         spinney.SVR(),
         spinney.NuSVC(nu=0.18),  # feasible for all tables of the checks; below, one of them has no unique solution
         spinney.NuSVR(),
+        spinney.OneClassSVM(),
         spinney.KNeighborsClassifier(),
         spinney.KNeighborsRegressor(),
         spinney.LinearSVC(),

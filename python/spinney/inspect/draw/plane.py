@@ -296,11 +296,11 @@ def plot_outlier_scores(
 def plot_isolation(
     model: TableEstimator, X: Any, *, features: Sequence[str | int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Plot the scores of an isolation forest in the plane of two columns, with the rows as points.
+    """Plot the scores of a model of outliers in the plane of two columns, with the rows as points.
 
     Parameters
     ----------
-    model : IsolationForest
+    model : IsolationForest or OneClassSVM
         Fitted, on numeric columns.
     X : table of shape (n_samples, n_features)
         Rows. Other columns are fixed at their median.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -45,7 +45,8 @@ def plot_regions(
     """Plot what models predict in the plane of two columns, or along one column, with the rows as points.
 
     Classifiers are drawn as regions, which are paler where the class probability is lower; regressors as a map, or as
-    a curve through the rows if there is one column.
+    a curve through the rows if there is one column; detectors of outliers as a map of `decision_function`, with a line
+    where it is 0.
 
     Parameters
     ----------
@@ -179,11 +180,14 @@ class _Surface:
         Class codes, or predicted values.
     certainty : ndarray
         Of a classifier: 0 where all classes are equally probable, 1 where one is certain or none has a probability.
+    has_boundary : bool
+        Whether the values are scores with a boundary at 0.
     """
 
     classes: Any
     values: Floats
     certainty: Floats
+    has_boundary: bool = False
 
 
 def _panels(
@@ -229,12 +233,14 @@ def _fitted(model: Any, X: TableLike, y: ColumnLike, refit: bool) -> Any:
         check_is_fitted(model)
     except NotFittedError:
         refit = True
-    if refit and y is None:
+    if refit and y is None and not is_outlier_detector(model):
         raise ValueError(f"{type(model).__name__} is not fitted. Pass y, or fit it first.")
-    return clone(model).fit(X, y) if refit else model
+    return clone(model).fit(X, *(() if y is None else (y,))) if refit else model
 
 
 def _surface(model: Any, table: Any) -> _Surface:
+    if is_outlier_detector(model):
+        return replace(_of_values(np.asarray(model.decision_function(table))), has_boundary=True)
     if not is_classifier(model):
         return _of_values(np.asarray(model.predict(table), dtype=np.float64))
     has_proba = hasattr(model, "predict_proba")
@@ -302,6 +308,8 @@ def _draw_panel(
     values = surface.values.reshape(shape)
     if surface.classes is None:
         ax.imshow(values, cmap=_value_map(), vmin=span[0], vmax=span[1], **look)
+        if surface.has_boundary and values.min() < 0 < values.max():
+            ax.contour(across, up, values, levels=[0.0], colors=axes.ink(), linewidths=1.0)
     else:
         ax.imshow(_class_picture(surface).reshape(*shape, 3), **look)
         for code in range(len(surface.classes)):
