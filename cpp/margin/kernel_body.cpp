@@ -173,7 +173,7 @@ void four_dots(const double* const* one, const double* const* other, std::size_t
 
 // ---- small dual problems ---------------------------------------------------------------------------------------------
 
-constexpr double least_curvature = 1e-12;
+constexpr double least_curvature = 1e-12, rounding = 1e-12;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The threshold for the residual in either direction; infinite if a bound forbids the move.
@@ -261,9 +261,11 @@ SPINNEY_INLINE double step_of(const SmallDual<T>& p, std::size_t i, std::size_t 
   return slack_j < step ? slack_j : step;
 }
 
-// b + step, or exactly the bound or zero if the step ends there.
+// b + step, or exactly the bound or zero if the step ends there but for rounding: a row that is 1e-18 short of its bound
+// would count as free, and alone decide the intercept.
 SPINNEY_INLINE double moved(double b, double step, double bound, double slack) {
-  return step == slack ? bound : b + step;
+  const double magnitude = (b < 0 ? -b : b) + step;
+  return slack - step <= rounding * magnitude ? bound : b + step;
 }
 
 template <class T>

@@ -35,6 +35,16 @@ def matrix_of(model, rows, others):
 # ---- the optimum ------------------------------------------------------------------------------------------
 
 
+def test_intercept_of_rows_at_their_bounds_is_the_middle_of_its_interval():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y > 0, :2], y[y > 0]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model, theirs = (SVC(C=0.01, gamma=1).fit(X, y) for SVC in (spinney.SVC, svm.SVC))
+    assert len(theirs.support_) == len(X)
+    np.testing.assert_allclose(model.intercept_, theirs.intercept_, rtol=1e-6)
+    assert model.score(X, y) == theirs.score(X, y)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("C", [0.5, 20.0])
 def test_classification_agrees_with_the_reference_solver(kernel, C):
