@@ -31,7 +31,7 @@ enter_models(
 )
 
 
-@case("AdaBoost: read, kept and explained")
+@case("AdaBoost: predicted, saved and explained")
 def _(n_jobs):
     model = classes(n_jobs=n_jobs)().fit(HOLES, TWO)
     many = classes(n_jobs=n_jobs, algorithm="gentle", max_depth=2)().fit(NUMBERS, CLASSES)

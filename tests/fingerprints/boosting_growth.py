@@ -60,7 +60,7 @@ def refitted(n_jobs):
     }
 
 
-@case("boosting, lines in leaves: read, with default settings")
+@case("boosting, linear leaves: predicted, with default settings")
 def lines(n_jobs):
     model = values(n_jobs=n_jobs, **OPTIONS["lines"])().fit(HOLES, VALUES)
     several = values(n_jobs=n_jobs, n_estimators="auto", linear_leaves=True)().fit(MIXED, VALUES)

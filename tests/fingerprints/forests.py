@@ -72,7 +72,7 @@ def _kept(kind, n_jobs, **options):
     return kind(30, keep_rows=True, oob_score=True, random_state=2, n_jobs=n_jobs, **options)
 
 
-@case("forest of values: what leaves tell")
+@case("forest of values: predictions from leaves")
 def leaves_of_values(n_jobs):
     forest = _kept(spinney.RandomForestRegressor, n_jobs, min_samples_leaf=2).fit(HOLES, VALUES)
     return {
@@ -92,7 +92,7 @@ def leaves_of_values(n_jobs):
     }
 
 
-@case("forest of classes: what leaves tell")
+@case("forest of classes: predictions from leaves")
 def leaves_of_classes(n_jobs):
     forest = _kept(spinney.RandomForestClassifier, n_jobs).fit(HOLES, CLASSES)
     return {

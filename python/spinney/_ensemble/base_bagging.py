@@ -39,7 +39,7 @@ from spinney._ensemble.bagged_members import (
 from spinney._ensemble.ensemble import BaseEnsemble, fingerprint_of, loaded_template, saved_template
 from spinney._ensemble.members import (
     LARGEST_SEED,
-    estimator_of_word,
+    estimator_of_name,
     routed_metadata,
     set_input_tags,
     takes_weights,
@@ -203,7 +203,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
 
     def _unfitted_member(self) -> BaseEstimator:
         if isinstance(self.estimator, str):
-            return estimator_of_word(self.estimator, "Classifier" if self._is_class_target else "Regressor")
+            return estimator_of_name(self.estimator, "Classifier" if self._is_class_target else "Regressor")
         return self._default_estimator() if self.estimator is None else self.estimator
 
     def _template(self) -> BaseEstimator:

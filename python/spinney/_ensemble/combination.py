@@ -24,7 +24,7 @@ from spinney._ensemble.members import (
     MemberRows,
     ThreadPlan,
     are_foreign,
-    estimator_of_word,
+    estimator_of_name,
     gets_codes,
     name_members,
     read_members,
@@ -100,7 +100,7 @@ class BaseCombination(BaseEnsemble):
     def _members(self) -> NamedMembers:
         """Return names and unfitted estimators."""
         members = [
-            (name, estimator_of_word(member, self._task) if isinstance(member, str) else member)
+            (name, estimator_of_name(member, self._task) if isinstance(member, str) else member)
             for name, member in read_members(self._default_members if self.estimators is None else self.estimators)
         ]
         has_task = is_classifier if self._is_class_target else is_regressor

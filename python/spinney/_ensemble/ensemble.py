@@ -65,7 +65,7 @@ def loaded_template(saved: Any) -> Any:
 
 
 def members_to_json(members: Any) -> Any:
-    """Return a parameter that lists members as files hold it: names, and words or unfitted estimators."""
+    """Return a parameter that lists members as files hold it: names, and model names or unfitted estimators."""
     if members is None:
         return None
     return [[name, saved_template(member)] for name, member in read_members(members)]

@@ -248,14 +248,14 @@ def are_foreign(templates: Sequence[BaseEstimator]) -> bool:
 DROPPED = "drop"
 
 
-def estimator_of_word(word: str, task: str) -> BaseEstimator:
-    """Return the estimator of a word of ``spinney fit --model``, with its default settings.
+def estimator_of_name(name: str, task: str) -> BaseEstimator:
+    """Return the estimator of a model name of ``spinney fit --model``, with its default settings.
 
     Models that compare rows by their terms are fitted to standardised columns: ``scale="standard"``.
 
     Parameters
     ----------
-    word : str
+    name : str
         Such as "forest" or "extra-trees", which may also be written with an underscore.
     task : {"Classifier", "Regressor"}
 
@@ -264,14 +264,14 @@ def estimator_of_word(word: str, task: str) -> BaseEstimator:
     estimator
     """
     known = {key.replace("-", "_"): key for key in FITTED_BY_COMMAND}
-    key = known.get(word.replace("-", "_").replace(" ", "_").lower())
+    key = known.get(name.replace("-", "_").replace(" ", "_").lower())
     if key is None:
-        hint = nearest_name(word, FITTED_BY_COMMAND, f"Words are {', '.join(FITTED_BY_COMMAND)}.")
-        raise ValueError(f"There is no model called {word!r}. {hint}")
-    name = estimator_of(FITTED_BY_COMMAND[key], task == "Classifier")
-    if name is None:
-        raise ValueError(f"{word!r} is not available as a {task.lower()}. Use another model.")
-    return with_standard_scale(public(name)())
+        hint = nearest_name(name, FITTED_BY_COMMAND, f"Names are {', '.join(FITTED_BY_COMMAND)}.")
+        raise ValueError(f"There is no model called {name!r}. {hint}")
+    kind = estimator_of(FITTED_BY_COMMAND[key], task == "Classifier")
+    if kind is None:
+        raise ValueError(f"{name!r} is not available as a {task.lower()}. Use another model.")
+    return with_standard_scale(public(kind)())
 
 
 def with_standard_scale(estimator: Any) -> Any:
@@ -282,12 +282,12 @@ def with_standard_scale(estimator: Any) -> Any:
 
 
 def read_members(members: Any, what: str = "estimators") -> list[tuple[str, Any]]:
-    """Return the members of an ensemble with their names, as estimators or words.
+    """Return the members of an ensemble with their names, as estimators or model names.
 
     Parameters
     ----------
     members : list or dict
-        Estimators, words, or pairs of a name and one of these; a dict from names to these.
+        Estimators, model names, or pairs of a name and one of these; a dict from names to these.
     what : str
         Name of the parameter in errors.
 
@@ -336,7 +336,7 @@ def _can_be_fitted(estimator: object) -> bool:
 
 
 def _names(pairs: list[tuple[str | None, Any]]) -> list[str]:
-    """Return the names of members; without one, the word or the class in lower case, numbered if it repeats."""
+    """Return the names of members; without one, the model name or the class in lower case, numbered if it repeats."""
     names = [
         name if name is not None else one.replace("-", "_") if isinstance(one, str) else type(one).__name__.lower()
         for name, one in pairs

@@ -20,7 +20,7 @@ from spinney._data.select import PickTable, pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, NamedMembers
 from spinney._ensemble.ensemble import loaded_template, members_from_json, members_to_json, saved_template
-from spinney._ensemble.members import LARGEST_SEED, MemberRows, estimator_of_word, seeded, takes_weights
+from spinney._ensemble.members import LARGEST_SEED, MemberRows, estimator_of_name, seeded, takes_weights
 from spinney._ensemble.stack_members import (
     FoldAverage,
     GreedySelection,
@@ -188,7 +188,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         if self.final_estimator is None:
             return self._default_final()
         if isinstance(self.final_estimator, str):
-            return estimator_of_word(self.final_estimator, self._task)
+            return estimator_of_name(self.final_estimator, self._task)
         return self.final_estimator
 
     def _sk_visual_block_(self) -> Any:

@@ -245,7 +245,7 @@ class Estimator(BaseEstimator):
                 refuse("is damaged: its checksum is missing")
             kind, has_file, inside = unseal(rest.pop(_SEALED), rest.pop(_OUTSIDE, None))
             if kind != type(self).__qualname__ or has_file != (MODEL_FILE in rest):
-                refuse("is damaged: its model and its attributes do not go together")
+                refuse("is damaged: its attributes do not match its model")
             if is_own(self) and rest.keys() - {MODEL_FILE}:
                 refuse("is damaged: it has attributes that were not pickled")
             state = self._unpickled(inside | rest)

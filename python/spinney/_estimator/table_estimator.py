@@ -182,9 +182,9 @@ class TableEstimator(Estimator):
     def _of_saved(cls, header: dict[str, Any], saved: SavedModel) -> Self:
         """Return the fitted estimator of a header."""
         if cls._is_class_target != (saved.classes is not None):
-            refuse("is damaged: its estimator and its classes do not go together")
+            refuse("is damaged: its classes do not match its estimator")
         if cls._model_attribute != saved.model.attribute:
-            refuse("is damaged: its estimator and its trees do not go together")
+            refuse("is damaged: its trees do not match its estimator")
         estimator: Self = unfitted(cls, header)
         estimator.__dict__.update(saved.attributes() | cls._from_header(header, saved))
         return estimator

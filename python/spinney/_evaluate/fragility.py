@@ -137,7 +137,7 @@ class Fragility(ShownAsTable):
         elif np.isnan(at["similarity"]):
             where = f"{shortest(at['threshold_low'], 4)} to {shortest(at['threshold_high'], 4)}"
         else:
-            where = f"{percent(at['similarity'])} alike"
+            where = f"{percent(at['similarity'])} similar"
         return [
             "  " * min(at["depth"], _MOST_INDENT) + at["cut"],
             f"{at['n']:,}",

@@ -22,7 +22,7 @@ from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseCol
 from spinney._data.display import elide, one_line, shortest
 from spinney._data.select import PickTable, missing_rows, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._ensemble.members import estimator_of_word, read_members
+from spinney._ensemble.members import estimator_of_name, read_members
 from spinney._estimator.held_out import read_row_groups, read_time
 from spinney._estimator.target import read_one_class, read_one_value, read_weights
 
@@ -146,7 +146,7 @@ def estimators_of(models: dict[str, EstimatorLike | str], task: Task, baseline: 
     kind, is_right = ("Classifier", is_classifier) if task == "classification" else ("Regressor", is_regressor)
     estimators: dict[str, EstimatorLike] = {}
     for name, one in models.items():
-        estimators[name] = estimator = estimator_of_word(one, kind) if isinstance(one, str) else one
+        estimators[name] = estimator = estimator_of_name(one, kind) if isinstance(one, str) else one
         if not is_right(estimator):
             raise ValueError(
                 f"The model {name!r} is a {type(estimator).__name__}, which is not a {kind.lower()} like the others."

@@ -75,7 +75,7 @@ def test_no_attribute_of_a_pickle_can_change_unnoticed(name):
                     fresh.__setstate__(other)
     with pytest.raises(spinney.ModelFileError, match=r"is damaged: it has attributes that were not pickled"):
         fresh.__setstate__(state | {"more": 1})
-    with pytest.raises(spinney.ModelFileError, match=r"its model and its attributes do not go together"):
+    with pytest.raises(spinney.ModelFileError, match=r"its attributes do not match its model"):
         spinney.DecisionTreeRegressor.__new__(spinney.DecisionTreeRegressor).__setstate__(state)
     assert vars(fresh) == {}
 

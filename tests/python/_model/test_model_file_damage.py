@@ -46,7 +46,7 @@ def test_messages_name_the_problem_and_the_remedy(model, tmp_path, loader):
     [
         (b'"DecisionTreeClassifier"', b'"DecisionForest"', "does not know, 'DecisionForest'"),
         (b'"DecisionTreeClassifier"', b'"load"', "does not know, 'load'"),
-        (b'"DecisionTreeClassifier"', b'"DecisionTreeRegressor"', "do not go together"),
+        (b'"DecisionTreeClassifier"', b'"DecisionTreeRegressor"', "match its estimator"),
         (b'"max_depth":3', b'"max_depth":0', "max_depth"),
         (b'"max_depth":3', b'"max_dept ":3', "max_dept"),
         (b'"unseen":"missing"', b'"unseen":"mist"', "unseen"),
@@ -75,9 +75,9 @@ def test_inconsistent_headers_are_refused(model, old, new, message):
     [
         (b'"DecisionTreeClassifier"', b'"DecisionForest"', "does not know, 'DecisionForest': upgrade spinney"),
         (b'"DecisionTreeClassifier"', b'"load"', "does not know, 'load'"),
-        (b'"DecisionTreeClassifier"', b'"DecisionTreeRegressor"', "its estimator and its classes do not go together"),
-        (b'"DecisionTreeClassifier"', b'"RandomForestClassifier"', "its estimator and its trees do not go together"),
-        (b'"DecisionTreeClassifier"', b'"BaggingClassifier"', "its estimator and its trees do not go together"),
+        (b'"DecisionTreeClassifier"', b'"DecisionTreeRegressor"', "its classes do not match its estimator"),
+        (b'"DecisionTreeClassifier"', b'"RandomForestClassifier"', "its trees do not match its estimator"),
+        (b'"DecisionTreeClassifier"', b'"BaggingClassifier"', "its trees do not match its estimator"),
         (b'"DecisionTreeClassifier"', b'"IsolationForest"', "which does not predict a target"),
     ],
 )

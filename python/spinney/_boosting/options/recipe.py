@@ -30,7 +30,7 @@ def resolve(
     n_columns: int = 0,
     may_be_linear: bool = False,
 ) -> Recipe:
-    """Return the settings of the user, with values for the automatic ones; `weight` is 1 a row by default."""
+    """Return the settings of the user, with values for the automatic ones; `weight` is 1 per row by default."""
     weight = float(n_rows) if weight is None else weight
     situation = Situation(settings, n_rows, n_columns, n_scores, weight, has_held_out, may_be_linear)
     return Recipe(**decide(situation), stops_early=situation.stops_early, is_auto=situation.is_auto)

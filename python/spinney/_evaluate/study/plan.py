@@ -18,7 +18,7 @@ from spinney._data import Schema, read_table
 from spinney._data.schema import input_values
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._engine import available_threads
-from spinney._ensemble.members import estimator_of_word
+from spinney._ensemble.members import estimator_of_name
 from spinney._evaluate.folds import TEST_FRACTION
 from spinney._evaluate.runner import Candidate
 from spinney._evaluate.study.schedule import MOST_RESERVED, REFIT, REFIT_ALL
@@ -179,7 +179,7 @@ def estimator_for(word: str, task: str, effort: Effort, seed: int, metric: str =
     """
     by_error = task == "regression" or metric == "accuracy"
     plain = "boosting" if word in (QUICK, LOG_BOOSTING, SYMMETRIC) else word
-    model = estimator_of_word(plain, "Regressor" if task == "regression" else "Classifier")
+    model = estimator_of_name(plain, "Regressor" if task == "regression" else "Classifier")
     settings: dict[str, dict[str, object]] = {
         "tree": {"prune": "cv"} | ({} if by_error else {"scoring": "neg_log_loss", "shrinkage": 1.0}),
         LEAD: effort.settings(word),

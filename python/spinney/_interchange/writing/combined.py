@@ -71,7 +71,7 @@ def _aligned(members: list[Plan]) -> tuple[tuple[Feature, ...], list[Plan]]:
             members[0].refuse(f"the column {widest.name!r}, which its members read differently", "Export the members.")
         features.append(replace(widest, categories=(*widest.categories, *dict.fromkeys(more))) if more else widest)
     if len({plan.unseen for plan in members}) > 1 and any(feature.kind == "category" for feature in features):
-        members[0].refuse("different policies for unseen categories", "Set unseen alike in all members.")
+        members[0].refuse("different policies for unseen categories", "Set the same unseen in all members.")
     return tuple(features), [_recoded(plan, tuple(features)) for plan in members]
 
 

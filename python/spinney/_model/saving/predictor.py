@@ -407,7 +407,7 @@ def _predictor_of(header: dict[str, Any], file: Any) -> Any:
     parameters = parameters_from_json(field(header, "parameters", dict))
     if kind in COMBINED_KINDS:
         if name != estimator_of(COMBINED_KINDS[kind], header.get("classes") is not None):
-            refuse("is damaged: its estimator and its models do not go together")
+            refuse("is damaged: its models do not match its estimator")
         models = read_models(header, file, _predictor_of)
         if kind == "vote":
             return VotePredictor(name, header, models)
@@ -429,6 +429,6 @@ def _check_name(name: str, kind: str, has_classes: bool) -> None:
     if name not in MODULE_OF or (name not in holders and not name.endswith(("Classifier", "Regressor"))):
         refuse(f"holds a model that this spinney does not know, {name!r}: upgrade spinney")
     if name not in fitting | other:
-        refuse("is damaged: its estimator and its trees do not go together")
+        refuse("is damaged: its trees do not match its estimator")
     if name not in fitting:
-        refuse("is damaged: its estimator and its classes do not go together")
+        refuse("is damaged: its classes do not match its estimator")

@@ -45,7 +45,7 @@ class PartialDependence(ShownAsTable):
         Classes, or numbers of outputs, along the last axis; None: there is one.
     of : str
         Description of what is averaged.
-    method : {"trees", "rows", "recursion"}
+    method : {"trees", "brute", "recursion"}
         How it was computed: one pass of the rows through the trees for many values; a prediction of the rows for each
         value, which gives the same numbers; or both children, by training weight, at splits on other columns.
     numbers : list of ndarray
@@ -274,7 +274,7 @@ def partial_dependence(
             raise ValueError("method='recursion' uses no rows, so it takes neither individual nor sample_weight.")
         average, how = _by_training_weight(query, points), "recursion"
     else:
-        how = "trees" if method == "auto" and query.predicts_by_trees else "rows"
+        how = "trees" if method == "auto" and query.predicts_by_trees else "brute"
         average, by_row = averages(query, points, weight, individual, fast=method == "auto")
     last_axis = () if query.outputs is None else (query.n_outputs,)
     return PartialDependence(
