@@ -59,6 +59,15 @@ class ForestSettings(GrowthSettings):
     verbose: int | None = None
     keep_rows: bool = False
     n_combined: int = 3
+    voting: str = "soft"
+
+    def check_voting(self) -> None:
+        """Refuse votes of trees together with costs, which need probabilities."""
+        if self.voting == "hard" and self.cost_matrix is not None:
+            raise ValueError(
+                "voting='hard' counts the votes of the trees, but cost_matrix needs their probabilities. Set "
+                "voting='soft', or cost_matrix=None."
+            )
 
     def check_samples(self, groups: ColumnLike) -> None:
         """Refuse parameters of sampling that contradict each other."""
@@ -93,17 +102,20 @@ class ForestClassification(Classification):
 
 @dataclass(frozen=True)
 class TreeFinisher:
-    """Gives each grown tree its final values, prunes and shrinks it."""
+    """Gives each grown tree its final values, prunes and shrinks it, and turns its leaves into votes."""
 
     task: Task
     costs: ClassCosts | None
     checks_proba: bool
+    votes: bool
 
     def finish(self, forest: FittedForest, request: ForestRequest) -> FittedForest:
         """Return the finished trees."""
         trees = [self._finished(forest.tree(t)) for t in range(forest.n_trees)]
         if request.shrinkage > 0:
             trees = [tree.shrunk(request.shrinkage) for tree in trees]
+        if self.votes:
+            trees = [tree.voting() for tree in trees]
         return forest.replaced(join_trees(trees, request.n_categories))
 
     def _finished(self, tree: FittedTree) -> FittedTree:
@@ -139,6 +151,7 @@ class ForestFit:
         """Read the rows and grow the forest; return its schema and the other fitted attributes."""
         estimator, settings = self.estimator, self.settings
         settings.check_samples(inputs.groups)
+        settings.check_voting()
         check_scoring(settings.oob_score, is_classifier(estimator))
         settings.check_user_criterion()
         inputs = inputs.spooled(estimator.categorical_features)
@@ -278,7 +291,9 @@ class ForestFit:
             seed=draws.seed if draws is not None else self.seed,
             row_weight=row_weight,
         )
+        votes = settings.voting == "hard"
         changes = costs is not None or settings.rate_shrinkage > 0 or user is not None or settings.ccp_alpha > 0
+        checks_proba = user is not None and bool(rows.n_classes)
         is_balanced = settings.class_weight == "balanced_subsample"
         per_tree = None
         if settings.max_features_per_tree is not None:
@@ -298,7 +313,7 @@ class ForestFit:
             max_features_per_tree=per_tree,
             balanced=rows.target if is_balanced else None,
             balance_weight=each_draw if is_balanced else None,
-            finisher=TreeFinisher(self.task, costs, user is not None and bool(rows.n_classes)) if changes else None,
+            finisher=TreeFinisher(self.task, costs, checks_proba, votes) if changes or votes else None,
         )
 
     def _known_strength(self, costs: ClassCosts | None) -> float | None:
@@ -306,6 +321,8 @@ class ForestFit:
         settings, default = self.settings, STRENGTHS[DEFAULT]
         if not isinstance(settings.shrinkage, str):
             return float(settings.shrinkage or 0.0)
+        if settings.voting == "hard":  # a tree's vote needs no better probabilities
+            return 0.0
         if self.earlier is not None and self.earlier.n_trees >= N_FIRST:
             return self._earlier_strength
         has_few = not isinstance(settings.n_estimators, str) and settings.n_estimators < N_FIRST

@@ -322,6 +322,11 @@ class BaseForest(GrowingEstimator):
                 f"kind={kind!r} compares predictions with y, but a user-defined criterion may predict something else. "
                 "Use spinney.permutation_importance with your own scorer."
             )
+        if kind == "unbiased" and self._settings.voting == "hard":
+            raise ValueError(
+                "kind='unbiased' needs the class probabilities of the leaves, which voting='hard' replaces by votes. "
+                "Use kind='permutation', or fit with voting='soft'."
+            )
         rows = self._out_of_bag(X, y, sample_weight)
         if kind == "unbiased" and self._settings.class_weight != "balanced_subsample":
             rows.weight = self._task.weights(Target(rows.target, rows.classes), y, rows.weight)
@@ -417,6 +422,7 @@ class ForestClassifier(ClassifierMixin, BaseForest):
     criterion: growing.ClassCriterion = parameter(*growing.CLASS_CRITERIA, default="gini")
     max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default="sqrt")
     class_weight: ByClass = parameter(dict, list, StrOptions({"balanced", "balanced_subsample"}), None, default=None)
+    voting: Literal["soft", "hard"] = parameter(StrOptions({"soft", "hard"}), default="soft")
     min_purity: float | None = parameter(*growing.PURITY, default=None)
     sampling: Literal["balanced", "stratified"] | None = parameter(
         StrOptions({"balanced", "stratified"}), None, default=None

@@ -310,6 +310,15 @@ class FittedTree(ModelOfTrees):
         )
         return self.replaced(engine)
 
+    def voting(self) -> FittedTree:
+        """Return a tree with the same splits whose leaves give their class the probability 1."""
+        value, leaf = self.flat_value.copy(), np.flatnonzero(self.is_leaf)
+        codes = self.best_codes(value[leaf])
+        value[leaf] = 0.0
+        for k, columns in enumerate(self.class_columns):
+            value[leaf, columns.start + codes[:, k]] = 1.0
+        return self.with_values(value)
+
     def shrunk(self, strength: float) -> FittedTree:
         """Return a tree with the same splits and values shrunk towards those of their ancestors.
 
