@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.boosters import CURVES
@@ -26,14 +27,15 @@ from spinney._boosting.sum_of_trees import SumOfTrees
 from spinney._boosting.target import BoostingTarget, initial_scores
 from spinney._cluster.collections import lazy_for_collections
 from spinney._data.display import plural
-from spinney._data.scan import client_of
+from spinney._data.scan import client_of, stream_of
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
-from spinney._estimator.fit_inputs import FitInputs, batches_with, validation_sets
+from spinney._estimator.fit_inputs import FitInputs, RowInputs, ValidationSet, batches_with, validation_sets
 from spinney._estimator.parameters import estimator
+from spinney._estimator.rate_search import adopt, is_searched, search_rate
 from spinney._estimator.support import SAVED_RANGES
 from spinney._model.boosting import FittedBoosting
-from spinney._model.file.codec import SavedState, array, integer, number, numbers, optional, table, text
+from spinney._model.file.codec import SavedState, array, columns, integer, number, numbers, optional, table, text
 from spinney._model.file.container import refuse
 from spinney._model.lazy_sequence import LazySequence
 from spinney._model.links import read_offset
@@ -55,6 +57,8 @@ SAVED = SavedState(
         "n_dropped_": numbers(np.intp, "n_rounds", key="n_dropped", is_optional=True, least=0, below="n_rounds"),
         "_tree_learning_rate": optional(number(above=0.0, below=math.inf, key="step")),
         "stopped_because_": optional(text(key="stopped_because")),
+        "learning_rate_": optional(number(above=0.0, key="chosen_rate")),
+        "cv_results_": columns(),
     },
 )
 
@@ -168,11 +172,37 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
 
     def _fit_where_rows_are(self, inputs: FitInputs) -> Self:
         """Boost in this process, or on the workers that hold a Dask collection."""
+        if is_searched(self.learning_rate) and not (self.warm_start and hasattr(self, "learning_rate_")):
+            return self._fit_with_chosen_rate(inputs)
         if (client := client_of(inputs.X)) is None:
             return self._fit(inputs)
         from spinney._boosting.distributed.fit import fit_boosting
 
         return fit_boosting(client, self, inputs)
+
+    def _fit_with_chosen_rate(self, inputs: FitInputs) -> Self:
+        """Choose the learning rate by cross-validation, and fit with it."""
+        self._check_parameters()
+        if client_of(inputs.X) is not None or stream_of(inputs.X) is not None:
+            raise ValueError(
+                "learning_rate='cv' fits the rows of folds, which must be in memory. Choose the rate on a sample, or "
+                "set a number."
+            )
+
+        of_folds = self._target_type.held_out_groups(inputs) is not None  # else they are lists, which every fit needs
+
+        def fit_fold(model: Self, own: RowInputs, held_out: RowInputs) -> Self:
+            groups = [None if of_folds else rows.groups for rows in (own, held_out)]
+            validation = ValidationSet(held_out.X, held_out.y, held_out.sample_weight, held_out.offset, groups[1])
+            rows = FitInputs(own.X, own.y, own.sample_weight, own.offset, groups[0])
+            return model._fit(replace(rows, validation=(validation,)))
+
+        found = search_rate(self, inputs, fit_fold)
+        fitted: Self = clone(self).set_params(learning_rate=found["learning_rate_"])
+        if of_folds and not (BoostingSettings.of(fitted).stops_early and not inputs.validation):
+            inputs = replace(inputs, groups=None)
+        adopt(self, fitted._fit(inputs), found)
+        return self
 
     def _fit(self, inputs: FitInputs) -> Self:
         """Fit, and set the fitted attributes at the end, so that a failed fit changes nothing."""

@@ -29,9 +29,11 @@ from spinney._boosting.options.option_objects import (
 from spinney._data.arguments import argument_array
 from spinney._data.feature import Unseen
 from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, parameter
+from spinney._estimator.rate_search import is_searched
 
 SEARCH = "search"  # the effort that tries several recipes
 AUTO = StrOptions({"auto"})
+RATE = StrOptions({"auto", "cv"})
 FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
 FROM_ONE = Interval(Integral, 1, None, closed="left")
 Auto = Literal["auto"]  # chosen by the recipe
@@ -47,7 +49,7 @@ class BoosterParameters:
     effort: float | Literal["search"] = parameter(
         Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH}), default=0.5
     )
-    learning_rate: float | Auto = parameter(bounds("learning_rate"), AUTO, default="auto")
+    learning_rate: float | Auto | Literal["cv"] = parameter(bounds("learning_rate"), RATE, default="auto")
     max_leaf_nodes: int | Auto | None = parameter(bounds("max_leaf_nodes"), None, AUTO, default="auto")
     max_depth: int | None = parameter(bounds("max_depth"), None, default=None)
     growth: Literal["leaf", "depth", "symmetric"] | Growth | dict[str, Any] = parameter(
@@ -212,6 +214,8 @@ class BoostingSettings(RoundSettings, BoosterParameters):
         found, defaults = dict(vars(estimator)), _defaults(type(estimator))
         if found.get("early_stopping") == "auto":
             found["early_stopping"] = None
+        if is_searched(found.get("learning_rate")):  # of a model without a chosen rate: only before its fit
+            found["learning_rate"] = found.get("learning_rate_", "auto")
         read: dict[str, Any] = {one.name: found[one.name] for one in fields(cls) if one.name in found}
         read |= flat_settings(found) | {
             "estimator": type(estimator).__name__,

@@ -6,21 +6,31 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from numpy.random import RandomState
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval, StrOptions
 
 import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows, split_validation
 from spinney._data import Schema, read_table
 from spinney._data.feature import Unseen
 from spinney._data.types import TableLike
+from spinney._estimator.fit_inputs import RowInputs
 from spinney._estimator.metrics import check_scoring
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
+from spinney._estimator.rate_search import adopt, is_searched, search_rate
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import SingleTarget, check_callbacks, check_held_out, read_weights
+from spinney._model.file.codec import Field, columns, number, optional
+
+RATE: list[Any] = [Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"})]  # what learning_rate may be
+SAVED_RATE: dict[str, Field] = {
+    "learning_rate_": optional(number(above=0.0, key="chosen_rate")),
+    "cv_results_": columns(),
+}
 
 # from a seed to the training rows and the validation rows
 Split = Callable[[int], tuple[LearningRows, LearningRows]]
@@ -64,6 +74,7 @@ class EncodedTable:
 class BaseStagewise(TableEstimator):
     """Estimators that add one function after the other, and may stop early."""
 
+    learning_rate: float | Literal["cv"] = parameter(*RATE, default=1.0)
     early_stopping: bool = parameter("boolean", default=False)
     scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
     validation_fraction: float | int = parameter(
@@ -130,7 +141,13 @@ class BaseStagewise(TableEstimator):
         self._check_parameters()
         check_scoring(self.scoring, self._is_class_target)
         check_callbacks(getattr(self, "callbacks", None))
-        check_held_out(X_val, y_val, {"sample_weight_val": sample_weight_val}, groups, self.early_stopping, time)
+        searched = is_searched(self.learning_rate)
+        check_held_out(
+            X_val, y_val, {"sample_weight_val": sample_weight_val}, groups, self.early_stopping or searched, time
+        )
+        if searched:
+            inputs = RowInputs(X, y, sample_weight, groups=groups, time=time)
+            return self._fit_with_chosen_rate(inputs, X_val=X_val, y_val=y_val, sample_weight_val=sample_weight_val)
         encoded = self._encode(X)
         n_rows, noun = encoded.table.n_rows, type(self).__name__
         target = SingleTarget.read(y, n_rows, noun, self._is_class_target)
@@ -145,4 +162,18 @@ class BaseStagewise(TableEstimator):
             return split_validation(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
 
         self._fit_rows(encoded, target, rows, validation, split)
+        return self
+
+    def _fit_with_chosen_rate(self, inputs: RowInputs, **validation: Any) -> Self:
+        """Choose the learning rate by cross-validation, and fit with it."""
+
+        def fit_fold(model: Self, own: RowInputs, held_out: RowInputs) -> Self:
+            weights = {"sample_weight": own.sample_weight, "sample_weight_val": held_out.sample_weight}
+            return model.fit(own.X, own.y, **weights, X_val=held_out.X, y_val=held_out.y)
+
+        found = search_rate(self, inputs, fit_fold)
+        fitted: Self = clone(self).set_params(learning_rate=found["learning_rate_"])
+        groups = inputs.groups if self.early_stopping and validation["X_val"] is None else None
+        fitted.fit(inputs.X, inputs.y, inputs.sample_weight, groups=groups, **validation)
+        adopt(self, fitted, found)
         return self

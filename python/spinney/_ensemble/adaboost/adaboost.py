@@ -22,6 +22,7 @@ from spinney._ensemble.adaboost.base import BaseAdaBoost
 from spinney._ensemble.adaboost.rules import R2Rule, RoundLoss, Rule, ScoresRule, make_rule
 from spinney._estimator import table_estimator
 from spinney._estimator.parameters import estimator, parameter
+from spinney._estimator.rate_search import chosen_rate
 from spinney._estimator.target import SingleTarget, known_codes, read_weights
 from spinney._model.adaboost import (
     ALGORITHMS,
@@ -100,7 +101,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
 
     def _make_rule(self, rows: LearningRows, target: SingleTarget) -> ScoresRule:
         formula = ScoreFormula(self.algorithm, len(target.labels))
-        return make_rule(formula, rows.target.astype(np.intp), rows.weights(), float(self.learning_rate))
+        return make_rule(formula, rows.target.astype(np.intp), rows.weights(), chosen_rate(self))
 
     def _set_classes(self, classes: NDArray[Any] | None) -> None:
         assert classes is not None
@@ -385,7 +386,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             self._formula,
             codes.astype(np.intp),
             np.ones(len(codes)) if weight is None else weight,
-            float(self.learning_rate),
+            chosen_rate(self),
         )
         yield rule.weights
         for predicted, _ in self._by_round(X):
@@ -429,7 +430,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
     max_depth: int = parameter(default=3)
 
     def _make_rule(self, rows: LearningRows, target: SingleTarget) -> R2Rule:
-        return R2Rule(rows.target, rows.weights(), self.loss, float(self.learning_rate))
+        return R2Rule(rows.target, rows.weights(), self.loss, chosen_rate(self))
 
     def _validation_loss(self, validation: LearningRows, rule: Rule, target: SingleTarget) -> RoundLoss:
         values: list[Floats] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ from spinney._ensemble.ensemble import (
     loaded_template,
     saved_template,
 )
-from spinney._ensemble.members import LARGEST_SEED, set_input_tags
-from spinney._ensemble.stagewise import BaseStagewise, Split
+from spinney._ensemble.members import LARGEST_SEED, estimator_of_word, set_input_tags
+from spinney._ensemble.stagewise import SAVED_RATE, BaseStagewise, Split
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, estimator, parameter
 from spinney._estimator.table_estimator import SequenceOfMembers
@@ -59,9 +59,11 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
     Members that are plain trees of spinney are stored as one fitted model, `adaboost_`; others as a list.
     """
 
-    estimator: BaseEstimator | None = parameter(HasMethods(["fit", "predict"]), None, default=None, kw_only=False)
+    estimator: BaseEstimator | str | None = parameter(
+        HasMethods(["fit", "predict"]), str, None, default=None, kw_only=False
+    )
     n_estimators: int = parameter(COUNT, default=50, kw_only=False)
-    learning_rate: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
+    learning_rate: float | Literal["cv"] = parameter(default=1.0)
     max_depth: int = parameter(Interval(Integral, 1, None, closed="left"), default=1)
     criterion: str | None = parameter(str, None, default=None)
     resample: bool = parameter("boolean", default=False)
@@ -78,6 +80,7 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
             "validation_score_": numbers(key="validation_score", is_optional=True),
             "validation_losses_": numbers(key="validation_losses", is_optional=True),
             "stopped_": word(REASONS, key="stopped"),
+            **SAVED_RATE,
         },
     )
     shap_values = explanations.shap_values
@@ -186,12 +189,18 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
         rounds.run()
         self._set_fitted(members, rounds, target.classes)
 
+    def _unfitted_member(self) -> BaseEstimator | None:
+        """Return the estimator that is passed, also by a word; None for default trees."""
+        if not isinstance(self.estimator, str):
+            return self.estimator
+        return estimator_of_word(self.estimator, "Regressor" if self._fits_values else "Classifier")
+
     def _template(self) -> BaseEstimator:
         kind: Any = DecisionTreeRegressor if self._fits_values else DecisionTreeClassifier
         if self.estimator is None:
             template: BaseEstimator = kind(max_depth=self.max_depth, criterion=self._criterion)
         elif self.criterion is None:
-            template = clone(self.estimator)
+            template = clone(self._unfitted_member())
         else:
             raise ValueError("criterion is that of the default trees. Pass it to the estimator instead.")
         self._check_member(template)
@@ -262,6 +271,8 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
     @staticmethod
     def _check_curves(found: dict[str, Any], n_rounds: int) -> None:
         for name, curve in found.items():
+            if name in SAVED_RATE:
+                continue
             n = n_rounds if isinstance(curve, str) else len(curve)
             if n < n_rounds or (n > n_rounds and name not in _OF_ALL_ROUNDS):
                 refuse("is damaged: its learning curves do not fit the number of rounds")
@@ -372,6 +383,6 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        if self.estimator is not None:
-            set_input_tags(tags, [self.estimator])
+        if (member := self._unfitted_member()) is not None:
+            set_input_tags(tags, [member])
         return tags

@@ -43,10 +43,11 @@ from spinney._ensemble.functional.stages import (
     read_learners,
 )
 from spinney._ensemble.members import LARGEST_SEED
-from spinney._ensemble.stagewise import BaseStagewise, EncodedTable, Split
+from spinney._ensemble.stagewise import SAVED_RATE, BaseStagewise, EncodedTable, Split
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, estimator, parameter
+from spinney._estimator.rate_search import chosen_rate
 from spinney._estimator.target import (
     SingleTarget,
 )
@@ -71,7 +72,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
         kw_only=False,
     )
     n_estimators: int = parameter(COUNT, default=100)
-    learning_rate: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=0.1)
+    learning_rate: float | Literal["cv"] = parameter(default=0.1)
     step: Literal["line_search", "fixed"] = parameter(StrOptions({"line_search", "fixed"}), default="line_search")
     subsample: float = parameter(Interval(Real, 0.0, 1.0, closed="right"), default=1.0)
     init: float | None = parameter(Real, None, default=None)
@@ -89,6 +90,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
             "validation_score_": numbers(key="validation_score", is_optional=True),
             "steps_": numbers(key="steps"),
             "gains_": numbers(key="gains"),
+            **SAVED_RATE,
         },
     )
 
@@ -133,7 +135,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
             held_out = HeldOutRows(validation, Inputs(validation.columns, design, self._n_threads, native))
         dictionary = Dictionary(learners, LearningTable(inputs, schema, rows.weights(), seed))
         init = None if self.init is None else float(self.init)
-        steps = StepSettings(float(self.learning_rate), self.step == "line_search", float(self.subsample), seed, init)
+        steps = StepSettings(chosen_rate(self), self.step == "line_search", float(self.subsample), seed, init)
         stages = Stages(dictionary, loss, rows, held_out, steps)
         n_classes = None if target.n_classes is None else [target.n_classes]
         member = self._run(stages, FittedFunctions.empty(stages.start, loss.link, design, n_classes), target.classes)
@@ -146,7 +148,7 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
         held_out, score = stages.held_out, None
         if held_out is not None and self.scoring is not None:
             score = HeldOutScore(self.scoring, empty, held_out.rows, None if classes is None else [classes])
-        recipe = fixed_recipe(self.n_estimators, self.learning_rate, self.early_stopping, self.n_iter_no_change)
+        recipe = fixed_recipe(self.n_estimators, chosen_rate(self), self.early_stopping, self.n_iter_no_change)
         engine: Any = stages
         unused: Any = None
         settings = RoundSettings(

@@ -108,11 +108,13 @@ _LABELS = {
     "max_depth": "maximum depth",
     "min_samples_leaf": "rows in a leaf, at least",
     "C": "C",
+    "learning_rate": "learning rate",
 }
+_LOGARITHMIC = ("C", "learning_rate")
 
 
 def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
-    """Plot the cross-validated error against the number of neighbours, or the edge of cells.
+    """Plot the cross-validated error against the values of a parameter that a fit has chosen.
 
     A ring marks the chosen value, and bars are standard errors. For a `HistogramDensity`, the estimated risk is plotted
     against the number of bins.
@@ -120,8 +122,9 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     model : estimator
-        A fitted nearest-neighbour model with ``n_neighbors="cv"``, a histogram model with ``cell="cv"``, or a density
-        with ``bin_width="cv"``.
+        A fitted nearest-neighbour model with ``n_neighbors="cv"``, a histogram model with ``cell="cv"``, a density with
+        ``bin_width="cv"``, a tree with ``max_depth="cv"`` or ``min_samples_leaf="cv"``, a support vector machine with
+        ``C="cv"``, or a boosted model with ``learning_rate="cv"``.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
@@ -144,8 +147,9 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     name = next((name for name in _LABELS if name in results), None)
     if name is None:
         raise TypeError(
-            f"An error curve needs neighbours, cells or bins that were chosen by cross-validation, not a "
-            f'{type(model).__name__} like this. Fit one with n_neighbors="cv", cell="cv" or bin_width="cv".'
+            f"An error curve needs a parameter that was chosen by cross-validation, which this {type(model).__name__} "
+            'has not. Fit one with n_neighbors="cv", cell="cv", bin_width="cv", max_depth="cv", C="cv" or '
+            'learning_rate="cv".'
         )
     ax = axes_of(ax, 7.0, 4.2, "top", "right")
     values, error = results[name], results["risk" if name == "bin_count" else "error"]
@@ -154,7 +158,7 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     chosen = getattr(model, f"{name}_", None)
     best = int(np.argmin(error)) if chosen is None else int(np.flatnonzero(values == chosen)[0])
     axes.ring(ax, values[best], error[best], f"chosen: {values[best]:.4g}")
-    if name == "C":
+    if name in _LOGARITHMIC:
         ax.set_xscale("log")
     ax.set(xlabel=_LABELS[name], ylabel="estimated risk" if name == "bin_count" else _error_name(model))
     ax.legend(frameon=False)
