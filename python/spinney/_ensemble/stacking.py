@@ -28,6 +28,7 @@ from spinney._ensemble.stack_members import (
     folds_among,
     predicted_targets,
 )
+from spinney._ensemble.stack_stages import FinalRows, staged_predict, why_no_stages
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import Estimator, only_if
 from spinney._estimator.held_out import Fold, read_folds, read_row_groups
@@ -139,6 +140,9 @@ class BaseStacking(TransformerMixin, BaseCombination):
         self._widths = [column.shape[1] for column in columns]
         self.oof_predictions_ = np.where(seen[:, np.newaxis], np.hstack(columns), np.nan)
         self.final_estimator_, self._final_coded = final, final_coded
+        has_codes = rows.codes is not None and (final_coded or isinstance(final, GreedySelection))
+        target = rows.codes if has_codes and rows.codes is not None else rows.target
+        self._final_rows_of_fit = FinalRows(seen, target[seen], None if rows.weight is None else rows.weight[seen])
         return self
 
     def _averaged(
@@ -253,9 +257,9 @@ class BaseStacking(TransformerMixin, BaseCombination):
         titles = column_names(names, [column.shape[1] for column in columns], classes)
         return dict(zip(titles, np.ascontiguousarray(np.hstack(columns).T), strict=True))
 
-    def _final_table(self, table: PickTable, named: dict[str, Floats], final: BaseEstimator) -> TableLike:
-        """Return the table for the final estimator."""
-        if self.passthrough:
+    def _final_table(self, table: PickTable | None, named: dict[str, Floats], final: BaseEstimator) -> TableLike:
+        """Return the table for the final estimator; `table` is not needed without passthrough."""
+        if self.passthrough and table is not None:
             return table.with_leading_columns(named)
         return named if isinstance(final, Estimator) else np.column_stack(list(named.values()))
 
@@ -339,6 +343,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
         rows = self._final_rows(X)
         predicted = np.asarray(self.final_estimator_.predict(rows, **params))
         return np.asarray(self.classes_[predicted.astype(np.intp)]) if self._final_coded else predicted
+
+    staged_predict = only_if(why_no_stages)(staged_predict)
 
     # ---- files ---------------------------------------------------------------------------------------
 

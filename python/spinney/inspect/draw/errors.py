@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Error = Callable[[Any, Any], float]
+_FEW = 12  # stages, which are marked by points, and members, which are named
 _LARGEST_RATIO = 30  # of tuned values, beyond which their axis is logarithmic
 
 
@@ -43,7 +44,8 @@ def plot_errors(
     Parameters
     ----------
     models : estimator or dict from str to estimator
-        Fitted. Those without `staged_predict`, such as one tree or a stack, are horizontal lines.
+        Fitted. The curve of a stack is the error with its first member, its first two, and so on. Models without
+        `staged_predict`, such as one tree, are horizontal lines.
     X_test, y_test : table and array-like
         Test rows.
     X, y : table and array-like, optional
@@ -88,7 +90,8 @@ def plot_errors(
         for j, (rows, curve) in enumerate(_curves(model, X_test, y_test, X, y, error, metric is None).items()):
             colour, dash = (CLASS_COLOURS[k % 8], ("-", "--", ":", "-.")[j]) if name else (CLASS_COLOURS[j], "-")
             label = f"{short(name, 24)}, {rows}" if name else rows
-            ax.plot(np.arange(1, len(curve) + 1), curve, dash, color=colour, linewidth=1.8, label=label)
+            marker = "o" if len(curve) <= _FEW else ""
+            ax.plot(np.arange(1, len(curve) + 1), curve, dash, marker=marker, color=colour, linewidth=1.8, label=label)
     for name, reference in (references or {}).items():
         fitted: Any = reference if hasattr(reference, "predict") else None
         lines[name] = float(reference) if fitted is None else error(y_test, np.asarray(fitted.predict(X_test)))
@@ -96,11 +99,22 @@ def plot_errors(
         ax.axhline(height, color=axes.pale(), linestyle=("--", ":", "-.")[k % 3], linewidth=1.2, label=short(name, 30))
     what = "misclassification rate" if has_classes else "mean squared error"
     label = what if metric is None else getattr(metric, "__name__", "error").replace("_", " ")
-    is_boosted = all(hasattr(model, "n_iter_") for model in named.values())
-    ax.set(xlabel="rounds" if is_boosted else "members", ylabel=label)
-    ax.set_xlim(left=0)
+    ax.set_ylabel(label)
+    _label_stages(ax, list(named.values()))
     ax.legend(frameon=False)
     return ax
+
+
+def _label_stages(ax: Axes, models: list[Any]) -> None:
+    """Label the horizontal axis: rounds, numbers of members, or the members of a stack by name."""
+    stages = {tuple(getattr(model, "named_estimators_", ())) for model in models}
+    (names,) = stages if len(stages) == 1 else ((),)
+    if names and len(names) <= _FEW:
+        ax.set_xticks(range(1, len(names) + 1), [short(name, 16) for name in names], parse_math=False)
+        ax.set(xlabel="members, each added to those before", xlim=(0.7, len(names) + 0.3))
+        return
+    ax.set_xlabel("rounds" if all(hasattr(model, "n_iter_") for model in models) else "members")
+    ax.set_xlim(left=0)
 
 
 def _misclassified(y: Any, predicted: Any) -> float:
