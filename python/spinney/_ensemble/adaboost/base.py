@@ -30,7 +30,7 @@ from spinney._ensemble.ensemble import (
     loaded_template,
     saved_template,
 )
-from spinney._ensemble.members import LARGEST_SEED, estimator_of_word, set_input_tags
+from spinney._ensemble.members import LARGEST_SEED, estimator_of_name, set_input_tags
 from spinney._ensemble.stagewise import SAVED_RATE, BaseStagewise, Split
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, estimator, parameter
@@ -193,7 +193,7 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
         """Return the estimator that is passed, also by a word; None for default trees."""
         if not isinstance(self.estimator, str):
             return self.estimator
-        return estimator_of_word(self.estimator, "Regressor" if self._fits_values else "Classifier")
+        return estimator_of_name(self.estimator, "Regressor" if self._fits_values else "Classifier")
 
     def _template(self) -> BaseEstimator:
         kind: Any = DecisionTreeRegressor if self._fits_values else DecisionTreeClassifier

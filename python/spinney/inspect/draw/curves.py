@@ -108,9 +108,10 @@ _LABELS = {
     "max_depth": "maximum depth",
     "min_samples_leaf": "rows in a leaf, at least",
     "C": "C",
+    "gamma": "gamma",
     "learning_rate": "learning rate",
 }
-_LOGARITHMIC = ("C", "learning_rate")
+_LOGARITHMIC = ("C", "gamma", "learning_rate")
 
 
 def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
@@ -124,7 +125,7 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     model : estimator
         A fitted nearest-neighbour model with ``n_neighbors="cv"``, a histogram model with ``cell="cv"``, a density with
         ``bin_width="cv"``, a tree with ``max_depth="cv"`` or ``min_samples_leaf="cv"``, a support vector machine with
-        ``C="cv"``, or a boosted model with ``learning_rate="cv"``.
+        ``C="cv"`` or ``gamma="cv"`` (with both, a line for each gamma), or a boosted model with ``learning_rate="cv"``.
     ax : Axes, optional
         Where to draw; None: a new figure.
 
@@ -144,7 +145,8 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     """
     check_is_fitted(model)
     results = getattr(model, "cv_results_", {})
-    name = next((name for name in _LABELS if name in results), None)
+    tried = [name for name in _LABELS if name in results]
+    name = next((name for name in tried if len(np.unique(results[name])) > 1), next(iter(tried), None))
     if name is None:
         raise TypeError(
             f"An error curve needs a parameter that was chosen by cross-validation, which this {type(model).__name__} "
@@ -152,11 +154,20 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
             'learning_rate="cv".'
         )
     ax = axes_of(ax, 7.0, 4.2, "top", "right")
-    values, error = results[name], results["risk" if name == "bin_count" else "error"]
+    values, error, spread = results[name], results["risk" if name == "bin_count" else "error"], _spread(results)
+    shown = np.ones(len(values), dtype=bool)
+    if name == "C" and "gamma" in results:
+        shown = results["gamma"] == model.gamma_  # type: ignore[attr-defined]
+        for gamma in np.unique(results["gamma"][~shown]):
+            own = results["gamma"] == gamma
+            ax.plot(values[own], error[own], color=axes.pale(), linewidth=0.8)
+            ax.annotate(f"gamma {gamma:.2g}", (values[own][0], error[own][0]), color=axes.pale(), fontsize=8)
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "marker": "o", "markersize": 4}
-    ax.errorbar(values, error, results.get("error_se"), capsize=3, elinewidth=1, label="held-out rows", **line)
+    label = "held-out rows" if shown.all() else f"held-out rows, gamma {model.gamma_:.2g}"  # type: ignore[attr-defined]
+    bars = None if spread is None else spread[shown]
+    ax.errorbar(values[shown], error[shown], bars, capsize=3, elinewidth=1, label=label, **line)
     chosen = getattr(model, f"{name}_", None)
-    best = int(np.argmin(error)) if chosen is None else int(np.flatnonzero(values == chosen)[0])
+    best = int(np.argmin(error)) if chosen is None else int(np.flatnonzero(shown & (values == chosen))[0])
     axes.ring(ax, values[best], error[best], f"chosen: {values[best]:.4g}")
     if name in _LOGARITHMIC:
         ax.set_xscale("log")
@@ -165,10 +176,19 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def _spread(results: dict[str, Floats]) -> Floats | None:
+    """Return the standard errors of cross-validated errors; None if they are unknown."""
+    if "sd" not in results:
+        return results.get("error_se")
+    return results["sd"] / np.sqrt(sum(name.startswith("fold_") for name in results))
+
+
 def _error_name(model: TableEstimator) -> str:
     scoring = getattr(model, "scoring", None)
     if scoring is not None:
         return f"-{scoring}" if isinstance(scoring, str) else "negative score"
+    if hasattr(model, "train_score_") and not hasattr(model, "estimator_weights_"):
+        return "loss"  # of boosting; that of AdaBoost is an error
     if not hasattr(model, "classes_"):
         return "mean squared error"
     return "error rate" if getattr(model, "cost_matrix_", None) is None else "mean cost"

@@ -101,7 +101,7 @@ def plot_errors(
     label = what if metric is None else getattr(metric, "__name__", "error").replace("_", " ")
     ax.set_ylabel(label)
     _label_stages(ax, list(named.values()))
-    ax.legend(frameon=False)
+    ax.legend(frameon=True, framealpha=0.8, edgecolor="none")
     return ax
 
 
@@ -267,7 +267,7 @@ def draw_trade_off(found: Any, ax: Axes | None) -> Axes:
     best = int(np.argmin([part.error for part in parts]))
     axes.ring(ax, places[best], parts[best].error, f"lowest: {one_line(values[best])}")
     ax.set(ylabel="expected squared error" if is_squared else "expected error rate")
-    ax.legend(frameon=False)
+    ax.legend(frameon=True, framealpha=0.8, edgecolor="none")
     return ax
 
 
