@@ -26,7 +26,7 @@ from program import command_line, run
 from timing import Rounds, Row, beside, median, play, play_round, ratio
 
 OPEN_LOSS = 1.01  # no worse: at most one percent above the least loss of the peers that count
-# Its leaves are sums of coarsely rounded gradients, longer steps than the data ask for, as with a larger learning rate.
+# Its leaf values are sums of coarsely rounded gradients, too large for the data, as with a larger learning rate.
 # With its own `quant_train_renew_leaf` most of its advantage is gone. So its time counts, its loss does not.
 LONGER_STEPS = {"lightgbm quantised"}
 

@@ -19,9 +19,9 @@ import spinney
 
 TEN = "abalone airfoil california_housing kin8nm elevators bike_sharing kc_house_sales phoneme satimage german_credit"
 NOMINAL = (0.8, 0.9, 0.95)
-NEAR = 0.02  # of the coverage asked for
+NEAR = 0.02  # of the nominal coverage
 
-Coverages = dict[tuple[str, float], tuple[float, float]]  # method and coverage asked for: share covered, mean size
+Coverages = dict[tuple[str, float], tuple[float, float]]  # method and nominal coverage: fraction covered, mean size
 load = lru_cache(maxsize=1)(sets.load)
 
 

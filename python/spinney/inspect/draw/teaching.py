@@ -25,9 +25,9 @@ _IMPURITIES = ("entropy", "gini", "misclassification")
 def plot_impurities(*, scaled: bool = True, simplex: str | None = None, ax: Axes | None = None) -> Axes:
     """Plot the impurity of two classes as a function of the probability p of one of them, or of three classes as a map.
 
-    For two classes Gini's impurity is 2 p (1 - p), the entropy -p log2 p - (1 - p) log2 (1 - p), the misclassification
-    min(p, 1 - p). All are 0 for a pure node and largest at equal probabilities; the first two are strictly concave, so
-    that they distinguish splits with equal misclassification.
+    For two classes the Gini impurity is 2 p (1 - p), the entropy -p log2 p - (1 - p) log2 (1 - p), and the
+    misclassification rate min(p, 1 - p). All are 0 for a pure node and largest at equal probabilities; the first two
+    are strictly concave, so that they distinguish splits with equal misclassification rates.
 
     Parameters
     ----------
