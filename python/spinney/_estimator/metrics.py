@@ -22,6 +22,7 @@ from sklearn.metrics import (
 )
 
 from spinney._data.types import Floats, TableLike
+from spinney._estimator.held_out import KnownProba
 
 Array = NDArray[Any]
 Scorer = Callable[..., float]  # called with an estimator, a table and its target
@@ -161,7 +162,7 @@ class NamedScorer:
         check_suits(self.name, key, labels)
         scorer = scorer_of(key, labels, self._positive(key, labels))
         check_predicts(self.name, scorer, model)
-        return float(scorer(model, X, y, **weighted))
+        return float(scorer(*in_label_order(model, X), y, **weighted))
 
     def _positive(self, key: str, labels: Array | None) -> object:
         """Return the class that a metric of one class scores; None: the mean of all classes."""
@@ -174,6 +175,21 @@ class NamedScorer:
             f"{' and '.join(map(repr, labels.tolist()))}. Use the labels 0 and 1, or a metric of all classes, such as "
             "'auc' or 'f1_macro'."
         )
+
+
+def in_label_order(model: Any, X: TableLike) -> tuple[Any, Any]:
+    """Return a classifier whose classes ascend, as scikit-learn's scorers expect, and the table that it predicts.
+
+    Boosting of ordered classes may have its classes in another order; its predictions are then made here.
+    """
+    classes = getattr(model, "classes_", None)
+    if not isinstance(classes, np.ndarray) or not hasattr(model, "predict_proba"):
+        return model, X
+    order = np.argsort(classes, kind="stable")
+    if (order == np.arange(len(order))).all():
+        return model, X
+    proba = np.asarray(model.predict_proba(X))[:, order]
+    return KnownProba(proba, model.predict(X), [classes[order]]), np.arange(len(proba))
 
 
 def check_scoring(scoring: object, is_classifier: bool | None = None) -> None:

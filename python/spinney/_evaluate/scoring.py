@@ -25,7 +25,15 @@ from sklearn.utils import Tags
 
 from spinney._data.display import nearest_name
 from spinney._data.types import Floats, TableLike
-from spinney._estimator.metrics import ClassMetric, Scorer, check_predicts, check_suits, metric_key, scorer_of
+from spinney._estimator.metrics import (
+    ClassMetric,
+    Scorer,
+    check_predicts,
+    check_suits,
+    in_label_order,
+    metric_key,
+    scorer_of,
+)
 from spinney._evaluate.problem import Array, EstimatorLike, Problem, Rows
 from spinney._evaluate.row_scores import KNOWN, RowScores
 from spinney._model.predictions import METHODS
@@ -242,7 +250,7 @@ class Scorers:
             try:
                 check_predicts(shown_name(metric), scorer, model)
                 codes = {"by_code": by_code} if isinstance(scorer, ClassMetric) else {}
-                scores[metric] = float(scorer(model, X, y, **params, **codes))
+                scores[metric] = float(scorer(*in_label_order(model, X), y, **params, **codes))
             except Exception as error:
                 if error_score == "raise":
                     raise

@@ -18,12 +18,13 @@ METHODS = ("predict_proba", "decision_function", "predict")
 def member_probabilities(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> Floats:
     """Class probabilities by a member, (n_rows, n_classes); 0 for classes that it has not seen.
 
-    With `by_code` the member was fitted on class codes instead of labels.
+    With `by_code` the member was fitted on class codes instead of labels. Its `classes_` may be in another order.
     """
     found = np.asarray(member.predict_proba(X, **params), dtype=np.float64)
-    if found.shape[1] == len(classes):
+    labels = np.arange(len(classes)) if by_code else classes
+    known = np.asarray(getattr(member, "classes_", labels))
+    if found.shape[1] == len(labels) and ((known == labels).all() or not np.isin(known, labels).all()):
         return found
-    known = np.asarray(member.classes_)
     proba = np.zeros((len(found), len(classes)))
     proba[:, known.astype(np.intp) if by_code else np.searchsorted(classes, known)] = found
     return proba

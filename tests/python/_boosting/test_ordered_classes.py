@@ -9,6 +9,7 @@ import pytest
 import spinney
 from oracle import boosting as reference
 from spinney import _engine
+from spinney._estimator.metrics import NamedScorer
 from spinney._model.links import has_cuts
 
 LEVELS = ["low", "middle", "high", "top"]
@@ -127,6 +128,51 @@ def test_the_order_is_that_of_the_parameter_the_column_or_the_numbers():
     assert reverse.classes_.tolist() == [3, 2, 1, 0]
     assert reverse.score(X, codes) > 0.6
     np.testing.assert_allclose(reverse.predict_proba(X)[:, ::-1], by_number.predict_proba(X), atol=0.02)
+
+
+def test_averages_have_the_columns_of_members_in_the_order_of_their_own_classes():
+    X, codes = make_rows(17)
+    text = np.array(LEVELS, dtype=object)[codes]
+    for reverse in (False, True):
+        y, order = (codes, [3, 2, 1, 0]) if reverse else (text, LEVELS)
+        member = ordinal(class_order=order, n_estimators=4)
+        for model in (
+            spinney.BaggingClassifier(member, n_estimators=3, bootstrap=False),
+            spinney.VotingClassifier([("one", member), ("other", member)], voting="soft"),
+        ):
+            model.fit(X, y)
+            alone = ordinal(class_order=order, n_estimators=4).fit(X, y)
+            places = [alone.classes_.tolist().index(label) for label in model.classes_.tolist()]
+            np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X)[:, places], atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "auc", "brier", "accuracy", "f1_macro"])
+def test_metrics_by_name_do_not_depend_on_the_order_of_the_classes(metric):
+    X, codes = make_rows(18)
+    ascending = ordinal(n_estimators=4).fit(X, codes)
+    by_text = ordinal(n_estimators=4, class_order=LEVELS).fit(X, np.array(LEVELS, dtype=object)[codes])
+    found, expected = NamedScorer(metric)(by_text, X, np.array(LEVELS)[codes]), NamedScorer(metric)(ascending, X, codes)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    is_high, order = codes > 1, ["not high", "high"]
+    model = ordinal(n_estimators=4, class_order=order).fit(X, np.array(order)[is_high.astype(int)])
+    reference = ordinal(n_estimators=4).fit(X, is_high.astype(int))
+    if metric != "f1_macro":
+        found, expected = (NamedScorer(metric)(one, X, one.classes_[is_high.astype(int)]) for one in (model, reference))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_comparisons_and_early_stopping_score_text_by_its_label():
+    X, codes = make_rows(19)
+    text = np.array(LEVELS)[codes]
+    scores = spinney.compare({"ordinal": ordinal(class_order=LEVELS)}, X, text, scoring="log_loss", cv=2)
+    by_number = spinney.compare({"ordinal": ordinal()}, X, codes, scoring="log_loss", cv=2)
+    name = scores.names.index("ordinal")
+    np.testing.assert_allclose(scores.scores["neg_log_loss"][name], by_number.scores["neg_log_loss"][name], atol=1e-12)
+    stopped = [
+        ordinal(class_order=order, n_estimators=100, early_stopping=True, scoring="log_loss", random_state=0).fit(X, y)
+        for y, order in ((text, LEVELS), (codes, None))
+    ]
+    assert stopped[0].n_iter_ == stopped[1].n_iter_ > 1
 
 
 def test_what_has_no_order_is_refused():
