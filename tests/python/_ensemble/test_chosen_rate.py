@@ -130,6 +130,9 @@ def test_the_errors_are_drawn():
     bars = ax.containers[0].lines[0]
     np.testing.assert_array_equal(bars.get_ydata(), model.cv_results_["error"])
     matplotlib.pyplot.close(ax.figure)
+    boosted = spinney.GradientBoostingClassifier(n_estimators=2, learning_rate="cv", random_state=0).fit(X[:60], y[:60])
+    assert spinney.plot_error_curve(boosted).get_ylabel() == "loss"
+    matplotlib.pyplot.close("all")
 
 
 def test_members_of_adaboost_by_name():

@@ -562,3 +562,22 @@ def test_solver_ends_where_kernel_values_overflow():
     X = np.random.default_rng(0).normal(size=(30, 2)) * [1.0, 1e7]
     with pytest.raises(ValueError, match="Kernel values of these columns overflow"):
         spinney.NuSVR(kernel="poly", gamma=1.0, scale=False, max_iter=10).fit(X, X[:, 0] * 1e48)
+
+
+def test_the_errors_of_a_search_are_drawn():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, y = spinney.datasets.make_diagonal(60, noise=0.1, random_state=0)
+    by_gamma = spinney.SVC(gamma="cv", random_state=0).fit(X, y)
+    ax = spinney.plot_error_curve(by_gamma)
+    results = by_gamma.cv_results_
+    assert (ax.get_xlabel(), ax.get_xscale()) == ("gamma", "log")
+    np.testing.assert_array_equal(ax.containers[0].lines[0].get_xdata(), results["gamma"])
+    (bars,) = ax.containers[0].lines[2]
+    half = np.array([segment[1, 1] - segment[0, 1] for segment in bars.get_segments()]) / 2
+    np.testing.assert_allclose(half, results["sd"] / np.sqrt(5))
+    both = spinney.SVC(C="cv", gamma="cv", random_state=0).fit(X, y)
+    ax = spinney.plot_error_curve(both)
+    shown = both.cv_results_["gamma"] == both.gamma_
+    np.testing.assert_array_equal(ax.containers[0].lines[0].get_ydata(), both.cv_results_["error"][shown])
+    assert ax.get_xlabel() == "C"
+    plt.close("all")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
+from sklearn.datasets import load_iris
 from spinney._data.display import grouped
 from spinney.inspect.draw.picture import Rectangle, Text, draw
 
@@ -188,4 +189,23 @@ def test_few_categories_are_named_and_many_are_counted(houses):
     assert f"{X['zip'].nunique()} categories" in names
     drawn = {tuple(np.round(c, 3)) for dots in ax.collections for c in dots.get_facecolors()[:, :3]}
     for name in ("INLAND", "ISLAND", "NEAR BAY"):
-        assert tuple(np.round(mpl.colors.to_rgb(names[name]), 3)) in drawn
+        assert tuple(np.round(mpl.colors.mpl.colors.to_rgb(names[name]), 3)) in drawn
+
+
+# ---- dark styles -------------------------------------------------------------------------------------------------
+
+
+def test_words_beside_the_boxes_are_readable_in_the_dark():
+    """All texts are dark on light boxes, or light on the background."""
+    tree = spinney.DecisionTreeClassifier(max_depth=2).fit(*load_iris(return_X_y=True))
+    with plt.style.context("dark_background"):
+        ax = spinney.plot_tree(tree)
+        ax.figure.canvas.draw()
+        renderer = ax.figure.canvas.get_renderer()
+        boxes = [patch for patch in ax.patches if isinstance(patch, mpl.patches.FancyBboxPatch)]
+        for text in ax.texts:
+            x, y = text.get_window_extent(renderer).get_points().mean(axis=0)
+            under = [box for box in boxes if box.get_window_extent(renderer).contains(x, y)]
+            background = sum(mpl.colors.to_rgb(under[-1].get_facecolor())) / 3 if under else 0.0
+            assert abs(sum(mpl.colors.to_rgb(text.get_color())) / 3 - background) > 0.25, text.get_text()
+        plt.close(ax.figure)

@@ -158,10 +158,9 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     shown = np.ones(len(values), dtype=bool)
     if name == "C" and "gamma" in results:
         shown = results["gamma"] == model.gamma_  # type: ignore[attr-defined]
-        for gamma in np.unique(results["gamma"][~shown]):
-            own = results["gamma"] == gamma
-            ax.plot(values[own], error[own], color=axes.pale(), linewidth=0.8)
-            ax.annotate(f"gamma {gamma:.2g}", (values[own][0], error[own][0]), color=axes.pale(), fontsize=8)
+        for k, gamma in enumerate(np.unique(results["gamma"][~shown])):
+            own, label = results["gamma"] == gamma, "_" if k else "other values of gamma"
+            ax.plot(values[own], error[own], color=axes.pale(), linewidth=0.8, label=label)
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "marker": "o", "markersize": 4}
     label = "held-out rows" if shown.all() else f"held-out rows, gamma {model.gamma_:.2g}"  # type: ignore[attr-defined]
     bars = None if spread is None else spread[shown]

@@ -267,7 +267,7 @@ def draw_trade_off(found: Any, ax: Axes | None) -> Axes:
     best = int(np.argmin([part.error for part in parts]))
     axes.ring(ax, places[best], parts[best].error, f"lowest: {one_line(values[best])}")
     ax.set(ylabel="expected squared error" if is_squared else "expected error rate")
-    ax.legend(frameon=True, framealpha=0.8, edgecolor="none")
+    ax.legend(frameon=False, ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return ax
 
 
@@ -282,5 +282,7 @@ def draw_consistency(found: Any, ax: Axes | None) -> Axes:
     label = f"Bayes error L* = {found.bayes_error:.3g}"
     ax.axhline(found.bayes_error, color=axes.ink(), linestyle=":", linewidth=1.2, label=label)
     ax.set(xlabel="training rows n", ylabel="test error", xscale="log")
+    ax.set_xticks(found.sizes, [f"{n:,}" for n in found.sizes])
+    ax.set_xticks([], minor=True)
     ax.legend(frameon=False)
     return ax

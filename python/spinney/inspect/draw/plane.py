@@ -436,7 +436,7 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
         _slacks(ax, model, rows, sign, scores)
     names = [feature.name for feature in model.schema_.features]
     ax.set(xlim=limits[0], ylim=limits[1], xlabel=names[0], ylabel=names[1])
-    ax.legend(frameon=False)
+    ax.legend(loc="best", framealpha=0.9)
     return ax
 
 

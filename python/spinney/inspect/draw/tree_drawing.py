@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from spinney._data.display import plural
 from spinney._estimator.table_estimator import TableEstimator
-from spinney.inspect.draw.axes import pyplot
+from spinney.inspect.draw import axes
+from spinney.inspect.draw.axes import INK, pyplot
 from spinney.inspect.draw.picture import SIZE, Labels, Line, Look, Picture, Rectangle, Style, Text, draw
 from spinney.inspect.text.reader import Names, require_count
 
@@ -288,11 +290,19 @@ def _draw_on(ax: Axes, picture: Picture, scale: float | None = None) -> None:
         xs, ys = zip(*line.points, strict=True)
         ax.add_line(Line2D(xs, ys, color="#777777", linewidth=line.width * scale, zorder=1))
     for shape in (*picture.legend, *picture.labels):
-        _add_shape(ax, shape, scale, 2)
+        _add_shape(ax, _on_paper(shape), scale, 2)
     for node in picture.nodes:
         _add_shape(ax, node.box, scale, 2)
         for shape in node.shapes:
-            _add_shape(ax, shape, scale, 3)
+            is_below = shape.y > node.box.y + node.box.height
+            _add_shape(ax, _on_paper(shape) if is_below else shape, scale, 3)
+
+
+def _on_paper(shape: Text | Rectangle) -> Text | Rectangle:
+    """Return a shape outside of boxes in the colours of the current style of matplotlib."""
+    if isinstance(shape, Text):
+        return replace(shape, colour=axes.ink()) if shape.colour == INK else shape
+    return replace(shape, fill=axes.paper()) if shape.fill == "#ffffff" and not shape.edge else shape
 
 
 def _add_shape(ax: Axes, shape: Text | Rectangle, scale: float, zorder: float) -> None:
