@@ -141,8 +141,11 @@ def load_loans(*, as_frame: Literal["pandas", "polars"] | bool | None = None) ->
 def load_heart(*, as_frame: Literal["pandas", "polars"] | bool | None = None) -> tuple[Any, Any]:
     """Load 303 patients of a clinic in Cleveland: 13 features, and whether a coronary artery is narrowed.
 
-    Six features are numbers, seven are categories; 7 rows have a missing value. CC BY 4.0: name the sources, which the
-    README of this folder lists.
+    Six features are numbers, seven are categories; 7 rows have a missing value. The source is the processed Cleveland
+    file of "Heart Disease" in the UCI Machine Learning Repository (https://doi.org/10.24432/C52P4X), collected by A.
+    Janosi, W. Steinbrunn, M. Pfisterer and R. Detrano, donated by D. W. Aha, and published under CC BY 4.0
+    (https://creativecommons.org/licenses/by/4.0): whoever passes the table on must name them and say what was changed.
+    Here codes became words, columns have longer names, and the diagnosis is only "no" or "yes".
 
     Parameters
     ----------
