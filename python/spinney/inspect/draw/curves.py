@@ -157,12 +157,12 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     values, error, spread = results[name], results["risk" if name == "bin_count" else "error"], _spread(results)
     shown = np.ones(len(values), dtype=bool)
     if name == "C" and "gamma" in results:
-        shown = results["gamma"] == model.gamma_  # type: ignore[attr-defined]
+        shown = results["gamma"] == model.gamma_
         for k, gamma in enumerate(np.unique(results["gamma"][~shown])):
             own, label = results["gamma"] == gamma, "_" if k else "other values of gamma"
             ax.plot(values[own], error[own], color=axes.pale(), linewidth=0.8, label=label)
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "marker": "o", "markersize": 4}
-    label = "held-out rows" if shown.all() else f"held-out rows, gamma {model.gamma_:.2g}"  # type: ignore[attr-defined]
+    label = "held-out rows" if shown.all() else f"held-out rows, gamma {model.gamma_:.2g}"
     bars = None if spread is None else spread[shown]
     ax.errorbar(values[shown], error[shown], bars, capsize=3, elinewidth=1, label=label, **line)
     chosen = getattr(model, f"{name}_", None)
@@ -179,7 +179,7 @@ def _spread(results: dict[str, Floats]) -> Floats | None:
     """Return the standard errors of cross-validated errors; None if they are unknown."""
     if "sd" not in results:
         return results.get("error_se")
-    return results["sd"] / np.sqrt(sum(name.startswith("fold_") for name in results))
+    return np.asarray(results["sd"] / np.sqrt(sum(name.startswith("fold_") for name in results)))
 
 
 def _error_name(model: TableEstimator) -> str:
