@@ -132,7 +132,14 @@ class Loss:
     def link_at(self, y: Floats, scores: Floats, weight: Floats | None) -> str:
         """Return the link of predictions; that of ordered classes holds the cuts of least loss at these scores."""
         cuts = None if self.custom is not None else self._numbers_at(y, scores, weight)
-        return ordinal_link(cuts) if isinstance(cuts, np.ndarray) else self.link
+        if not isinstance(cuts, np.ndarray):
+            return self.link
+        if not (np.isfinite(cuts).all() and (np.diff(cuts) > 0).all()):
+            raise ValueError(
+                f"loss='ordinal' finds no cuts between the classes at scores from {scores.min():g} to "
+                f"{scores.max():g}. Rescale offset, or lower learning_rate."
+            )
+        return ordinal_link(cuts)
 
     def row_gradients(self, y: Floats, scores: Floats, weight: Floats | None) -> Floats:
         """Return the gradient of each row's loss, (n_scores, n_rows)."""

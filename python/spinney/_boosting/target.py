@@ -236,8 +236,8 @@ class ClassificationTarget(BoostingTarget):
 
     def constants(self, loss: Loss, rows: LearningRows) -> Floats:
         """Return the constant scores of least loss; each class needs a row."""
-        for part, target in zip(loss.parts, loss.targets(rows), strict=True):
-            totals = np.bincount(target.astype(np.intp), rows.weight, max(2, part.n_scores))
+        for labels, target in zip(self._labels, loss.targets(rows), strict=True):
+            totals = np.bincount(target.astype(np.intp), rows.weight, len(labels))
             if (totals == 0).any():
                 raise ValueError(
                     f"The class with index {int(np.argmin(totals))} in classes_ has no training row of positive "

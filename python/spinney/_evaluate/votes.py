@@ -57,6 +57,6 @@ def member_votes(
     table = pick_table(X)
     columns: Iterable[Any] = [None] * len(members)
     if isinstance(model, BaggingClassifier):
-        columns = model.estimators_features_
+        table, columns = model._matched(X), model.estimators_features_
     votes = [member.predict(table.take(columns=own)) for member, own in zip(members, columns, strict=True)]
     return np.stack(votes, axis=1)

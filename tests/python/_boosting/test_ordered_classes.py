@@ -9,6 +9,7 @@ import pytest
 import spinney
 from oracle import boosting as reference
 from spinney import _engine
+from spinney._boosting.loss import class_loss
 from spinney._estimator.metrics import NamedScorer
 from spinney._model.links import has_cuts
 
@@ -81,6 +82,22 @@ def test_fits_agree_with_the_reference(weighted):
     assert (model.predict(X) == model.predict_proba(X).argmax(axis=1)).all()
 
 
+def test_a_class_without_weight_is_refused_with_folds_too():
+    X, codes = make_rows(20)
+    for absent in (1, 3):
+        for n_estimators in (4, "auto"):
+            with pytest.raises(ValueError, match=f"index {absent} in classes_ has no training row"):
+                ordinal(n_estimators=n_estimators).fit(X, codes, (codes != absent).astype(float))
+
+
+@pytest.mark.parametrize("size", [1e4, 1e6])
+def test_scores_too_far_apart_for_cuts_are_refused(size):
+    rng = np.random.default_rng(0)
+    codes, scores = rng.integers(0, 4, 400).astype(float), size * rng.normal(size=(1, 400))
+    with pytest.raises(ValueError, match=r"no cuts between the classes at scores from -.*\. Rescale offset"):
+        class_loss("ordinal", 4).link_at(codes, scores, None)
+
+
 def test_two_ordered_classes_are_those_of_the_log_loss():
     X, codes = make_rows(5)
     two = codes > 1
@@ -130,7 +147,7 @@ def test_the_order_is_that_of_the_parameter_the_column_or_the_numbers():
     np.testing.assert_allclose(reverse.predict_proba(X)[:, ::-1], by_number.predict_proba(X), atol=0.02)
 
 
-def test_averages_have_the_columns_of_members_in_the_order_of_their_own_classes():
+def test_averages_match_the_columns_of_members_by_label():
     X, codes = make_rows(17)
     text = np.array(LEVELS, dtype=object)[codes]
     for reverse in (False, True):

@@ -455,6 +455,15 @@ def test_votes_of_members_make_the_prediction(model):
     assert len({tuple(row) for row in votes.tolist()}) > 3
 
 
+def test_votes_of_bagged_columns_find_their_columns_by_name():
+    table, y = datasets.make_diagonal(60, random_state=0)
+    values = np.asarray(table)
+    X = {"a": values[:, 0], "b": values[:, 1], "c": values[:, 0] ** 2}
+    model = spinney.BaggingClassifier(n_estimators=4, max_features=2, random_state=0).fit(X, y)
+    votes = teaching.member_votes(model, dict(reversed(X.items())))
+    assert votes.tolist() == teaching.member_votes(model, X).tolist()
+
+
 def test_votes_need_members_that_vote():
     X, y = datasets.make_diagonal(60, random_state=0)
     with pytest.raises(TypeError, match="not DecisionTreeClassifier"):
