@@ -155,16 +155,30 @@ static nb::object solved(const Doubles2& matrix, const Doubles2& right_sides) {
 
 static nb::tuple perceptron(const Doubles2& rows, const Doubles1& sides, const Doubles1& steps, double rate,
                             double squared_radius, std::size_t max_epochs, bool averaged, bool shuffles,
-                            std::uint64_t seed, double l1, double l2, double tolerance, std::size_t patience) {
+                            std::uint64_t seed, double l1, double l2, double tolerance, std::size_t patience,
+                            const Doubles1& start, bool grows_radius) {
   if (sides.size() != rows.shape(0) || steps.size() != rows.shape(0))
     throw nb::value_error("rows, sides and steps have different lengths.");
-  const PerceptronOptions options{rate, squared_radius, max_epochs, averaged, shuffles, seed, l1,
-                                  l2,   tolerance,      patience};
+  if (start.size() != 0 && start.size() != rows.shape(1) + 1)
+    throw nb::value_error("start must have a weight for each term, and the intercept.");
+  const PerceptronOptions options{rate,
+                                  squared_radius,
+                                  max_epochs,
+                                  averaged,
+                                  shuffles,
+                                  seed,
+                                  l1,
+                                  l2,
+                                  tolerance,
+                                  patience,
+                                  {start.data(), start.data() + start.size()},
+                                  grows_radius};
   auto end = run_interruptible([&](Interrupt& interrupt) {
     return fit_perceptron(rows.data(), rows.shape(0), rows.shape(1), {sides.data(), sides.size()},
                           {steps.data(), steps.size()}, options, interrupt);
   });
-  return nb::make_tuple(own(std::move(end.weights)), end.n_updates, end.n_epochs, end.is_clean, end.is_settled);
+  return nb::make_tuple(own(std::move(end.weights)), end.n_updates, end.n_epochs, end.is_clean, end.is_settled,
+                        own(std::move(end.last)), end.squared_radius);
 }
 
 }  // namespace spinney
@@ -188,7 +202,7 @@ void init_margin(nb::module_& m) {
   m.def("solve_positive", &solved, "matrix"_a, "right_sides"_a,
         "Solutions of a symmetric positive definite system, one per row; None if it is not definite.");
   m.def("fit_perceptron", &perceptron, "rows"_a, "sides"_a, "steps"_a, "rate"_a, "squared_radius"_a, "max_epochs"_a,
-        "averaged"_a, "shuffles"_a, "seed"_a, "l1"_a, "l2"_a, "tolerance"_a, "patience"_a,
+        "averaged"_a, "shuffles"_a, "seed"_a, "l1"_a, "l2"_a, "tolerance"_a, "patience"_a, "start"_a, "grows_radius"_a,
         "Weights and intercept, updates, epochs, whether the last epoch had no misclassified row, whether the loss no "
-        "longer decreased.");
+        "longer decreased, the weights after the last row, and the largest squared norm.");
 }

@@ -41,6 +41,16 @@ def _of(estimator_, y, X=TABLE, **parameters):
     return fit
 
 
+def _in_batches(estimator_, y, X=TABLE, **parameters):
+    def fit():
+        model = getattr(spinney, estimator_)(**parameters)
+        labels = {} if y is VALUES else {"classes": np.unique(y)}
+        with warnings.catch_warnings(action="ignore"):
+            return model.partial_fit(X, y, **labels).partial_fit(X, y)
+
+    return fit
+
+
 def _rpart(kind, y, **parameters):
     return lambda: getattr(spinney, kind).rpart(**parameters).set_params(random_state=3).fit(TABLE, y)
 
@@ -142,6 +152,11 @@ def _margins():
         "plane of values, squared": _of("LinearSVR", VALUES, WHOLE, loss="squared_epsilon_insensitive", scale=False),
         "perceptron": _of("Perceptron", CLASSES, max_iter=20, shuffle=True),
         "perceptron of two classes": _of("Perceptron", PAIR, max_iter=20, averaged=True),
+        "plane in batches": _in_batches("LinearSVC", CLASSES),
+        "plane of values in batches": _in_batches("LinearSVR", VALUES, loss="squared_epsilon_insensitive"),
+        "perceptron in batches": _in_batches("Perceptron", CLASSES, averaged=True),
+        "linear in batches": _in_batches("LinearClassifier", CLASSES),
+        "linear of values in batches": _in_batches("LinearRegressor", VALUES, alpha=1.0),
         "margin of values": _of("SVR", VALUES),
         "margin of values, sigmoid": _of("SVR", VALUES, WHOLE, kernel="sigmoid", gamma=0.01, unseen="other"),
     }

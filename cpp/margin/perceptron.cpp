@@ -24,7 +24,8 @@ void shuffle(std::vector<std::uint32_t>& order, std::uint64_t key) {
 class Weights {
  public:
   Weights(std::size_t n_terms, const PerceptronOptions& options)
-      : values_(n_terms + 1, 0.0), sums_(options.averaged ? n_terms + 1 : 0, 0.0), paid_(options.l1 > 0 ? n_terms : 0) {
+      : values_(options.start), sums_(options.averaged ? n_terms + 1 : 0, 0.0), paid_(options.l1 > 0 ? n_terms : 0) {
+    values_.resize(n_terms + 1, 0.0);
     shrink_ = std::max(0.0, 1.0 - options.rate * options.l2);
     owed_by_row_ = options.rate * options.l1;
     is_penalised_ = options.l1 > 0 || options.l2 > 0;
@@ -97,6 +98,7 @@ PerceptronEnd fit_perceptron(const double* rows, std::size_t n_rows, std::size_t
                              std::span<const double> steps, const PerceptronOptions& options, Interrupt& interrupt) {
   const auto dot = margin_kernels().dot;
   PerceptronEnd end;
+  end.squared_radius = options.squared_radius;
   Weights weights(n_terms, options);
   Patience patience(options);
   std::vector<std::uint32_t> order(n_rows);
@@ -110,12 +112,13 @@ PerceptronEnd fit_perceptron(const double* rows, std::size_t n_rows, std::size_t
       if (k % rows_between_checks == 0) interrupt.check();
       const std::uint32_t i = order[k];
       const double* x = rows + i * n_terms;
+      if (options.grows_radius) end.squared_radius = std::max(end.squared_radius, dot(x, x, n_terms));
       const double score = dot(weights.values().data(), x, n_terms) + weights.values()[n_terms];
       const bool is_wrong = !(sides[i] * score > 0);
       weights.shrink();
       if (is_wrong) {
         const double step = options.rate * steps[i] * sides[i];
-        weights.add(x, step, step * options.squared_radius);
+        weights.add(x, step, step * end.squared_radius);
         loss -= steps[i] * sides[i] * score;
         ++end.n_updates;
         end.is_clean = false;
@@ -125,7 +128,8 @@ PerceptronEnd fit_perceptron(const double* rows, std::size_t n_rows, std::size_t
     ++end.n_epochs;
     end.is_settled = patience.ends_at(loss / total);
   }
-  end.weights = options.averaged ? weights.mean() : weights.values();
+  end.last = weights.values();
+  end.weights = options.averaged ? weights.mean() : end.last;
   return end;
 }
 

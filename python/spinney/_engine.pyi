@@ -1741,7 +1741,9 @@ def fit_perceptron(
     l2: float,
     tolerance: float,
     patience: int,
+    start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    grows_radius: bool,
 ) -> tuple[Any, ...]:
     """
-    Weights and intercept, updates, epochs, whether the last epoch had no misclassified row, whether the loss no longer decreased.
+    Weights and intercept, updates, epochs, whether the last epoch had no misclassified row, whether the loss no longer decreased, the weights after the last row, and the largest squared norm.
     """

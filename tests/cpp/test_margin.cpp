@@ -363,7 +363,8 @@ TEST(the_perceptron_matches_a_plain_loop) {
   std::vector<double> by_row(table.n * table.d), steps(table.n, 1.0);
   for (std::size_t i = 0; i < table.n; ++i)
     for (std::size_t k = 0; k < table.d; ++k) by_row[i * table.d + k] = table.at(i, k);
-  const PerceptronOptions options{0.5, 4.0, 7, true, false, 0};
+  PerceptronOptions options;
+  options.rate = 0.5, options.squared_radius = 4.0, options.max_epochs = 7, options.averaged = true;
   std::vector<double> plane(4, 0.0), sum(4, 0.0);
   std::size_t n_updates = 0, n_seen = 0;
   for (int epoch = 0; epoch < 7; ++epoch)
@@ -382,10 +383,40 @@ TEST(the_perceptron_matches_a_plain_loop) {
   CHECK_EQ(end.n_epochs, 7u);
   for (std::size_t k = 0; k < 4; ++k) CHECK_NEAR(end.weights[k], sum[k] / static_cast<double>(n_seen), 1e-9);
   const double line[] = {1.0, 2.0, -1.0, -2.0}, sides[] = {1, 1, -1, -1};  // linearly separable
-  const PerceptronEnd clean =
-      fit_perceptron(line, 4, 1, sides, std::span(steps).first(4), {1.0, 4.0, 100, false, true, 3}, interrupt);
+  options = {};
+  options.squared_radius = 4.0, options.max_epochs = 100, options.shuffles = true, options.seed = 3;
+  const PerceptronEnd clean = fit_perceptron(line, 4, 1, sides, std::span(steps).first(4), options, interrupt);
   CHECK(clean.is_clean);
   for (std::size_t i = 0; i < 4; ++i) CHECK(sides[i] * (clean.weights[0] * line[i] + clean.weights[1]) > 0);
+}
+
+TEST(a_perceptron_continues_from_the_weights_and_the_radius_of_earlier_rows) {
+  Interrupt interrupt;
+  const Table table = two_classes(60, 3, 5);
+  std::vector<double> by_row(table.n * table.d), steps(table.n, 1.0);
+  for (std::size_t i = 0; i < table.n; ++i)
+    for (std::size_t k = 0; k < table.d; ++k) by_row[i * table.d + k] = table.at(i, k);
+  PerceptronOptions options;
+  options.squared_radius = 0.0, options.max_epochs = 1, options.grows_radius = true;
+  const PerceptronEnd whole = fit_perceptron(by_row.data(), table.n, table.d, table.side, steps, options, interrupt);
+  double radius = 0;
+  for (std::size_t i = 0; i < table.n; ++i) {
+    double square = 0;
+    for (std::size_t k = 0; k < table.d; ++k) square += table.at(i, k) * table.at(i, k);
+    radius = std::max(radius, square);
+  }
+  CHECK_NEAR(whole.squared_radius, radius, 1e-12);
+  std::size_t n_updates = 0;
+  for (const std::size_t first : {std::size_t{0}, std::size_t{25}}) {
+    const std::size_t n = first == 0 ? 25 : table.n - 25;
+    const PerceptronEnd part =
+        fit_perceptron(by_row.data() + first * table.d, n, table.d, std::span(table.side).subspan(first, n),
+                       std::span(steps).first(n), options, interrupt);
+    options.start = part.last, options.squared_radius = part.squared_radius;
+    n_updates += part.n_updates;
+  }
+  CHECK_EQ(n_updates, whole.n_updates);
+  for (std::size_t k = 0; k <= table.d; ++k) CHECK_EQ(options.start[k], whole.weights[k]);
 }
 
 TEST(a_perceptron_with_penalties_follows_the_plain_rule_and_ends_when_the_loss_settles) {

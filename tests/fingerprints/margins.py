@@ -1,8 +1,9 @@
 """Support vector machines and planes: kernels, tasks, losses, searches, and more rows than a working set has."""
 
+import numpy as np
 import spinney
 
-from fingerprints.cases import enter_models
+from fingerprints.cases import case, enter_models
 from fingerprints.tables import CLASSES, HOLES, LONG, LONG_VALUES, MIXED, TWO, VALUES
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
@@ -68,4 +69,18 @@ enter_models(
     HOLES,
     VALUES,
 )
+
+
+@case("planes in batches")
+def in_batches(n_jobs):
+    """Learn in batches: squared hinge, the perceptron, logistic regression and ridge regression."""
+    models = [spinney.LinearSVC(n_jobs=n_jobs), spinney.Perceptron(averaged=True, n_jobs=n_jobs)]
+    models += [spinney.LinearClassifier(), spinney.LinearRegressor(alpha=1.0)]
+    for rows in np.array_split(np.arange(len(LONG_VALUES)), 5):
+        for model in models[:3]:
+            model.partial_fit(LONG[rows], LONG_VALUES[rows] > 0, classes=[False, True])
+        models[3].partial_fit(LONG[rows], LONG_VALUES[rows])
+    return {type(model).__name__: model.fingerprint() for model in models}
+
+
 enter_models("planes long", {"squared hinge": lambda: spinney.LinearSVC()}, LONG, LONG_VALUES > 0)

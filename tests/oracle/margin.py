@@ -89,6 +89,17 @@ def perceptron(rows, z, n_epochs, rate=1.0):
     return weights, intercept, n_updates, np.mean(seen, axis=0)
 
 
+def perceptron_pass(rows, z, steps, start, squared_radius):
+    """One pass from a plane; R is the largest norm of a row so far. Weights and intercept, R², and the mean plane."""
+    plane, seen = start.copy(), []
+    for x, side, step in zip(rows, z, steps, strict=True):
+        squared_radius = max(squared_radius, x @ x)
+        if side * (plane[:-1] @ x + plane[-1]) <= 0:
+            plane = plane + step * side * np.append(x, squared_radius)
+        seen.append(plane)
+    return plane, squared_radius, np.mean(seen, axis=0)
+
+
 def objective(matrix, z, beta, epsilon=0.0):
     """What the dual minimises."""
     return beta @ matrix @ beta / 2 - z @ beta + epsilon * np.abs(beta).sum()

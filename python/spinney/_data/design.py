@@ -76,6 +76,21 @@ class Design:
         feature, kind, code, center, width, fill = (numbers[order] for numbers in vars(terms).values())
         return cls(feature, kind, code, center, width, None if scale == "standard" else fill)
 
+    @classmethod
+    def learn_first(cls, columns: _engine.Table, schema: Schema, weight: Floats, scale: str | None) -> Design:
+        """Return the terms of the first of several batches: also those that do not vary among its rows."""
+        varying, plain = (cls.learn(columns, schema, weight, one) for one in (scale, None))
+        found: dict[tuple[int, int, int], _Term] = {}
+        for design in (plain, varying):
+            fill = design.center if design.fill is None else design.fill
+            arrays = [design.feature, design.kind, design.code, design.center, design.scale, fill]
+            found |= {term[:3]: term for term in zip(*(array.tolist() for array in arrays), strict=True)}
+        for j, n_categories in enumerate(schema.n_categories):
+            absent = {(j, CATEGORY, c): (j, CATEGORY, c, 0.0, 1.0, 0.0) for c in range(n_categories)}
+            found = absent | found
+        terms = _Terms.of([found[key] for key in sorted(found)])
+        return cls(*vars(terms).values())
+
     def matrix(self, columns: _engine.Table, by_row: bool = False) -> Floats:
         """Return the terms of some rows, (n_terms, n_rows), or with `by_row` the transpose."""
         found = columns.block(self.feature, by_row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,22 +13,43 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data import read_table
+from spinney._data import Schema, read_table
 from spinney._data.design import Design
 from spinney._data.display import plural
 from spinney._data.feature import Unseen
 from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
-from spinney._estimator.estimator import About
+from spinney._estimator.estimator import About, only_if
+from spinney._estimator.online import (
+    SAVED_ONLINE,
+    Batch,
+    OnlineState,
+    Quadratic,
+    begins,
+    check_state,
+    forget_batches,
+    remember_batch,
+    state_of,
+)
 from spinney._estimator.parameters import UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import SingleTarget, read_weights
-from spinney._linear.solve import Logistic, Ridge
+from spinney._linear.solve import Logistic, Ridge, solve_ridge, with_squared_errors
 from spinney._model.file.codec import SavedState, number
 from spinney._model.linear import FittedLinear
+from spinney._model.model import FittedModel
 
 _ALPHAS = (0.1, 1.0, 10.0)  # tried by alpha="cv", as scikit-learn's RidgeCV
+_MOST_ONLINE = 4000  # coefficients of partial_fit: the curvature of so many takes 128 MB
 _LARGEST_WEIGHT = 1e200  # Newton steps with larger ones are rounding errors
+
+
+def _refuse_large(weight: Floats) -> None:
+    if weight.max() > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight reaches {weight.max():g}: a linear model cannot compute with numbers of this size. "
+            "Rescale the weights."
+        )
 
 
 @dataclass(frozen=True)
@@ -100,11 +121,7 @@ class BaseLinear(TableEstimator):
         target = SingleTarget.read(y, table.n_rows, "a linear model", self._is_class_target)
         weight = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if weight is None else weight
-        if weight.max() > _LARGEST_WEIGHT:
-            raise ValueError(
-                f"sample_weight reaches {weight.max():g}: a linear model cannot compute with numbers of this size. "
-                "Rescale the weights."
-            )
+        _refuse_large(weight)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         design = Design.learn(columns, schema, weight)
         used = weight > 0
@@ -112,15 +129,55 @@ class BaseLinear(TableEstimator):
         if not used.all():
             target.require_rows(weight)
             terms, weight = np.ascontiguousarray(terms[:, used]), weight[used]
-        penalty = np.ones(len(design)) if self.scale else 1 / np.clip(design.scale, 1e-150, 1e150) ** 2
+        rows = LinearRows(terms, target.values[used], weight, self._penalty(design), target.n_classes or 0)
+        self._set_solved(schema, target, design, *self._solve(rows))
+        forget_batches(self)
+        return self
+
+    def _penalty(self, design: Design) -> Floats:
+        """Return the penalty factor of the square of each coefficient of the scaled terms."""
+        return np.ones(len(design)) if self.scale else 1 / np.clip(design.scale, 1e-150, 1e150) ** 2
+
+    def _set_solved(
+        self, schema: Schema, target: SingleTarget, design: Design, coefficients: Floats, intercepts: Floats, link: str
+    ) -> None:
+        """Set the fitted attributes."""
         n_classes = target.n_classes
-        rows = LinearRows(terms, target.values[used], weight, penalty, n_classes or 0)
-        coefficients, intercepts, link = self._solve(rows)
         self._set_schema(schema)
         self.linear_ = FittedLinear(design, coefficients, intercepts, link, None if n_classes is None else [n_classes])
         if (classes := target.classes) is not None:
             self.classes_, self.n_classes_ = classes, len(classes)
+
+    def _learn_batch(
+        self, X: TableLike, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> Self:
+        """Learn from further rows."""
+        self._validate_params()
+        is_first = begins(self)
+        batch = Batch.read(self, X, y, classes, sample_weight, is_first)
+        _refuse_large(batch.weight)
+        if is_first:
+            design = Design.learn_first(batch.columns, batch.schema, batch.weight, "standard")
+        else:
+            design = self.linear_.design
+        used = batch.weight > 0
+        terms = np.ascontiguousarray(design.matrix(batch.columns)[:, used])
+        target, n_classes = batch.target.values[used], batch.target.n_classes or 0
+        rows = LinearRows(terms, target, batch.weight[used], self._penalty(design), n_classes)
+        solved, quadratic = self._continue(rows, getattr(self, "_online", None))
+        self._set_solved(batch.schema, batch.target, design, *solved)
+        remember_batch(self, state_of([quadratic]), len(batch.weight))
         return self
+
+    @abstractmethod
+    def _continue(self, rows: LinearRows, state: OnlineState | None) -> tuple[tuple[Floats, Floats, str], Quadratic]:
+        """Return coefficients, intercepts and link for these and all earlier rows, and the loss of all of them."""
+
+    @classmethod
+    def _check_saved(cls, found: dict[str, Any], model: FittedModel) -> None:
+        assert isinstance(model, FittedLinear)
+        n = (len(model.design) + 1) * len(model.constants)
+        check_state(found, curvature=(1, n, n), slope=(1, n), constant=(1,))
 
     def _scores(self, X: TableLike) -> Floats:
         return self._by_blocks(X, lambda columns: self.linear_.scores(columns, 0))
@@ -175,6 +232,7 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
 
     C: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0, kw_only=False)
     _is_class_target = True
+    _saved: ClassVar[SavedState] = SavedState("", SAVED_ONLINE)
     predict = table_estimator.predict_labels
     predict_proba = table_estimator.predict_proba
     predict_log_proba = table_estimator.predict_log_proba
@@ -186,6 +244,53 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
         coefficients, intercepts = Logistic(rows.terms, codes, rows.weight, penalty, rows.n_classes).solve()
         return coefficients, intercepts, "logit" if rows.n_classes == 2 else "softmax"
 
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from further rows, without the earlier ones.
+
+        The log loss of earlier rows is replaced by its expansion of second order at the coefficients of their call, so
+        that each call is a short fit by Newton's method, and a single call that of `fit`. Larger batches are closer to
+        a fit to all rows.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows, with the columns of the first call. The terms, their scale and the replacement of missing values are
+            those of the first call; a category that it did not have is an error.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels that y may ever have; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        return self._learn_batch(X, y, classes, sample_weight)
+
+    def _continue(self, rows: LinearRows, state: OnlineState | None) -> tuple[tuple[Floats, Floats, str], Quadratic]:
+        codes, n_scores = rows.target.astype(np.intp), 1 if rows.n_classes == 2 else rows.n_classes
+        n = (len(rows.terms) + 1) * n_scores
+        if n > _MOST_ONLINE:
+            raise ValueError(
+                f"partial_fit holds the curvature of all pairs of coefficients, and this table has {n:,} coefficients; "
+                f"at most {_MOST_ONLINE:,} are supported. Use fewer columns or categories."
+            )
+        earlier = Quadratic.of(n, state)
+        logistic = Logistic(rows.terms, codes, rows.weight, rows.penalty / self.C, rows.n_classes, earlier)
+        coefficients, intercepts = logistic.solve()
+        together = np.concatenate([coefficients, intercepts[np.newaxis]])
+        link = "logit" if rows.n_classes == 2 else "softmax"
+        return (coefficients, intercepts, link), logistic.with_rows(together)
+
     @property
     def coef_(self) -> Floats:
         """Coefficients, (1, n_terms) for two classes, else (n_classes, n_terms), in the units of the columns."""
@@ -195,6 +300,12 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
     def intercept_(self) -> Floats:
         """Intercepts, one per row of `coef_`."""
         return self._raw_intercepts()
+
+
+def _why_not_online(model: LinearRegressor) -> str | None:
+    if not isinstance(model.alpha, str):
+        return None
+    return "needs a number: alpha='cv' compares the errors of all rows, which partial_fit has not. Pass alpha=1.0."
 
 
 @estimator
@@ -222,13 +333,44 @@ class LinearRegressor(RegressorMixin, BaseLinear):
     )
     alpha_: float = field(init=False)
     predict = table_estimator.predict_values
-    _saved: ClassVar[SavedState] = SavedState("fitted", {"alpha_": number(0.0)})
+    _saved: ClassVar[SavedState] = SavedState("fitted", {"alpha_": number(0.0), **SAVED_ONLINE})
 
     def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
         ridge = Ridge(rows.terms, rows.target, rows.weight, rows.penalty)
         self.alpha_ = min(_ALPHAS, key=ridge.leave_one_out_error) if isinstance(self.alpha, str) else float(self.alpha)
         coefficients, intercept = ridge.solve(self.alpha_)
         return coefficients[:, np.newaxis], np.array([intercept]), "identity"
+
+    @only_if(_why_not_online)
+    def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from further rows, without the earlier ones.
+
+        The sums of the normal equations are updated, so that the model is that of `fit` to all rows so far, in any
+        order and any batches, up to rounding. It needs a number for `alpha`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows, with the columns of the first call. The replacement of missing values is that of the first call; a
+            category that it did not have is an error.
+        y : array-like of shape (n_samples,)
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        return self._learn_batch(X, y, None, sample_weight)
+
+    def _continue(self, rows: LinearRows, state: OnlineState | None) -> tuple[tuple[Floats, Floats, str], Quadratic]:
+        earlier = Quadratic.of(len(rows.terms) + 1, state)
+        total = with_squared_errors(earlier, rows.terms, rows.target, rows.weight)
+        self.alpha_ = float(self.alpha)
+        coefficients, intercept = solve_ridge(total, self.alpha_ * rows.penalty, bool(self.scale))
+        return (coefficients[:, np.newaxis], np.array([intercept]), "identity"), total
 
     @property
     def coef_(self) -> Floats:

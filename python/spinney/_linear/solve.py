@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from spinney._data.reproducible import cholesky, exp, log, solve_factored
 from spinney._data.types import Floats
+from spinney._estimator.online import Quadratic
 
 _MOST_STEPS = 100  # of Newton's method; it usually takes ten
 _MOST_FACTORED = 1000  # terms
@@ -81,6 +82,28 @@ class Ridge:
         return solve_factored(factor, self._right)
 
 
+def with_squared_errors(earlier: Quadratic, terms: Floats, target: Floats, weight: Floats) -> Quadratic:
+    """Add half the squared errors of some rows, as a function of the coefficients and the intercept."""
+    rows, weighted = np.concatenate([terms, np.ones((1, terms.shape[1]))]), target * weight
+    n = len(rows)
+    slope = (rows * weighted).sum(axis=1)
+    return earlier.plus(float((weighted * target).sum()) / 2, -slope, gram(rows, weight), np.zeros(n))
+
+
+def solve_ridge(squares: Quadratic, penalty: Floats, by_spread: bool) -> tuple[Floats, float]:
+    """Return coefficients and intercept of ridge regression from its sums; `by_spread`: of terms of unit variance."""
+    total = float(squares.curvature[-1, -1])
+    means, mean = squares.curvature[:-1, -1] / total, float(squares.slope[-1]) / total
+    centred = squares.curvature[:-1, :-1] - total * means[:, np.newaxis] * means
+    spread = np.maximum(np.diag(centred), 0.0)
+    if by_spread:
+        penalty = penalty * spread / total
+    slack = 1e-13 * spread.max(initial=0.0) + 1e-300
+    factor = cholesky(centred + np.diag(penalty + slack))
+    coefficients = solve_factored(factor, squares.slope[:-1] - total * mean * means)
+    return coefficients, mean - float((coefficients * means).sum())
+
+
 # ---- logistic --------------------------------------------------------------------------------------------------------
 
 
@@ -101,14 +124,25 @@ class Logistic:
         Each squared coefficient costs half of its penalty.
     n_classes : int
         With two classes there is one score, that of the second class.
+    earlier : Quadratic, optional
+        The loss of further rows as a function of the coefficients, score after score.
     """
 
-    def __init__(self, terms: Floats, codes: NDArray[np.intp], weight: Floats, penalty: Floats, n_classes: int) -> None:
+    def __init__(
+        self,
+        terms: Floats,
+        codes: NDArray[np.intp],
+        weight: Floats,
+        penalty: Floats,
+        n_classes: int,
+        earlier: Quadratic | None = None,
+    ) -> None:
         self._terms = np.concatenate([terms, np.ones((1, terms.shape[1]))])
         self._weight = weight
         self._penalty = np.append(penalty, 0.0)[:, np.newaxis]
         is_class = (codes == np.arange(n_classes)[:, np.newaxis]).astype(np.float64)
         self._is_class = is_class[1:] if n_classes == 2 else is_class
+        self._earlier = earlier
 
     def solve(self) -> tuple[Floats, Floats]:
         """Return coefficients, (n_terms, n_scores), and intercepts, (n_scores,)."""
@@ -116,6 +150,8 @@ class Logistic:
         loss, proba = self._loss_and_proba(coefficients)
         for _ in range(_MOST_STEPS):
             gradient = self._products(proba - self._is_class) + self._penalty * coefficients
+            if self._earlier is not None:
+                gradient += self._by_term(self._earlier.gradient(_by_score(coefficients)))
             step = self._newton_step(gradient, proba)
             decrease = float((gradient * step).sum())
             if decrease <= _CLOSE_ENOUGH * max(loss, 1e-300):
@@ -140,7 +176,28 @@ class Logistic:
         proba = exp(scores - most)
         total = proba.sum(axis=0) + (exp(-most) if len(scores) == 1 else 0.0)
         losses = most + log(total) - own
-        return float((self._weight * losses).sum() + (self._penalty * coefficients**2).sum() / 2), proba / total
+        loss = float((self._weight * losses).sum() + (self._penalty * coefficients**2).sum() / 2)
+        if self._earlier is not None:
+            loss += self._earlier.value(_by_score(coefficients))
+        return loss, proba / total
+
+    def _by_term(self, flat: Floats) -> Floats:
+        """Return numbers in the order of `Quadratic` as (n_terms, n_scores)."""
+        return flat.reshape(len(self._is_class), len(self._terms)).T
+
+    def with_rows(self, coefficients: Floats) -> Quadratic:
+        """Return the loss of earlier rows plus that of these, expanded at some coefficients."""
+        assert self._earlier is not None
+        flat, n = _by_score(coefficients), len(self._terms)
+        loss, proba = self._loss_and_proba(coefficients)
+        loss -= float((self._penalty * coefficients**2).sum()) / 2 + self._earlier.value(flat)
+        curvature = np.empty((len(flat), len(flat)))
+        for k, m in zip(*np.triu_indices(len(proba)), strict=True):
+            factor = proba[k] * ((k == m) - proba[m])
+            block = gram(self._terms, self._weight * factor)
+            curvature[k * n : (k + 1) * n, m * n : (m + 1) * n] = block
+            curvature[m * n : (m + 1) * n, k * n : (k + 1) * n] = block
+        return self._earlier.plus(loss, _by_score(self._products(proba - self._is_class)), curvature, flat)
 
     def _products(self, by_row: Floats) -> Floats:
         """Return the sums over the rows of terms times weighted numbers, (n_terms, n_scores)."""
@@ -151,7 +208,7 @@ class Logistic:
         conditioned = self._preconditioner(proba)
         step, rest = np.zeros_like(gradient), gradient
         direction = better = conditioned(rest)
-        if len(proba) == 1 and len(self._terms) <= _MOST_FACTORED:
+        if len(proba) == 1 and (len(self._terms) <= _MOST_FACTORED or self._earlier is not None):
             return better
         size = first = float((rest * better).sum())
         for _ in range(gradient.size + 10):
@@ -172,11 +229,15 @@ class Logistic:
         """Return the inverse of the Hessian's part common to all scores, or of its diagonal if there are many terms."""
         curvature = (proba * (1 - proba)).mean(axis=0)
         weight = self._weight * np.maximum(curvature, _LEAST_CURVATURE)
-        if len(self._terms) > _MOST_FACTORED:
+        if len(self._terms) > _MOST_FACTORED and self._earlier is None:
             diagonal = (self._terms**2 * weight).sum(axis=1)[:, np.newaxis] + self._penalty
             diagonal += 1e-13 * diagonal.max() + 1e-300
             return lambda vector: np.asarray(vector / diagonal)
         hessian = gram(self._terms, weight)
+        if self._earlier is not None:  # the mean of the curvatures of the scores
+            n, n_scores = len(self._terms), len(proba)
+            own = self._earlier.curvature.reshape(n_scores, n, n_scores, n)
+            hessian += sum(own[k, :, k] for k in range(n_scores)) / n_scores
         hessian += np.diag(self._penalty[:, 0] + 1e-13 * np.diag(hessian).max() + 1e-300)
         factor = cholesky(hessian)
         return lambda vector: solve_factored(factor, np.ascontiguousarray(vector.T)).T
@@ -184,4 +245,12 @@ class Logistic:
     def _hessian_times(self, direction: Floats, proba: Floats) -> Floats:
         """Return the Hessian of the loss times a direction."""
         change = combined(self._terms, direction) * proba
-        return self._products(change - proba * change.sum(axis=0)) + self._penalty * direction
+        image = self._products(change - proba * change.sum(axis=0)) + self._penalty * direction
+        if self._earlier is not None:
+            image += self._by_term(self._earlier.product(_by_score(direction)))
+        return image
+
+
+def _by_score(coefficients: Floats) -> Floats:
+    """Return coefficients, (n_terms, n_scores), in the order of `Quadratic`: score after score."""
+    return np.ascontiguousarray(coefficients.T).ravel()

@@ -1,4 +1,4 @@
-"""Support vector machines with a kernel: SVC, NuSVC, SVR, NuSVR and OneClassSVM."""
+"""Support vector machines with a kernel: SVC, NuSVC, SVR and NuSVR."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -19,11 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.display import plural, warn
-from spinney._data.types import Floats, Integers, TableLike
+from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, only_if
 from spinney._estimator.parameters import estimator, parameter
-from spinney._estimator.target import SingleTarget
 from spinney._model.file.codec import SavedState, columns, integer, number, numbers, optional
 from spinney._model.svm.model import KERNELS, MAX_DEGREE, FittedMachines
 from spinney._svm.margin_estimator import (
@@ -51,14 +50,13 @@ from spinney._svm.solve import (
     machines_of,
     nu_class_problems,
     nu_value_problem,
-    one_class_problem,
     value_problem,
 )
 
 _MAX_ITER = 10_000_000
-_NU = Interval(Real, 0.0, 1.0, closed="right")
-_SAVED = {name: numbers() for name in ("dual_gap_", "kkt_violation_", "objective_")}
-_SAVED |= {"n_iter_": numbers(np.int64), "gamma_": number()}
+NU = Interval(Real, 0.0, 1.0, closed="right")
+SAVED = {name: numbers() for name in ("dual_gap_", "kkt_violation_", "objective_")}
+SAVED |= {"n_iter_": numbers(np.int64), "gamma_": number()}
 
 
 @dataclass(frozen=True)
@@ -320,7 +318,7 @@ class BaseChosenMachine(BaseKernelMachine):
     cv: Any = parameter("cv_object", "array-like", default=5)
     random_state: int | RandomState | None = parameter("random_state", default=None)
 
-    _saved: ClassVar[SavedState] = SavedState("fitted", {**_SAVED, "C_": number(0.0), "cv_results_": columns()})
+    _saved: ClassVar[SavedState] = SavedState("fitted", {**SAVED, "C_": number(0.0), "cv_results_": columns()})
 
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
         rows = table.learn(table.weight)
@@ -518,7 +516,7 @@ class NuSVC(BaseKernelClassifier):
     1.0
     """
 
-    nu: float = parameter(_NU, default=0.5)
+    nu: float = parameter(NU, default=0.5)
     _saved = SavedState("fitted", {**BaseKernelClassifier._saved.fields, "C_": numbers()})
     _other_library_advice: ClassVar[dict[str, str]] = {
         "class_weight": "Pass the weights of rows to fit, as sample_weight. scikit-learn's NuSVC ignores class_weight."
@@ -541,7 +539,7 @@ class BaseKernelRegressor(RegressorMixin, BaseChosenMachine):
 
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
     predict = table_estimator.predict_values
-    _saved = SavedState("fitted", {**_SAVED, "n_iter_": integer(), "C_": number(0.0), "cv_results_": columns()})
+    _saved = SavedState("fitted", {**SAVED, "n_iter_": integer(), "C_": number(0.0), "cv_results_": columns()})
 
     def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
         super()._set_fitted(solved, chosen)
@@ -597,7 +595,7 @@ class NuSVR(BaseKernelRegressor):
     True
     """
 
-    nu: float = parameter(_NU, default=0.5)
+    nu: float = parameter(NU, default=0.5)
     _saved = SavedState("fitted", {**BaseKernelRegressor._saved.fields, "epsilon_": numbers()})
 
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
@@ -606,118 +604,3 @@ class NuSVR(BaseKernelRegressor):
     def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
         super()._set_fitted(solved, chosen)
         self.epsilon_ = np.array([solution.epsilon for solution in solved.solutions])
-
-
-# ---- outliers ----------------------------------------------------------------------------------------------------
-
-
-@estimator
-class OneClassSVM(OutlierMixin, BaseKernelMachine):
-    """One-class support vector machine: detect rows unlike the training rows.
-
-    Separates most of the training rows from the origin of the kernel's feature space by the hyperplane farthest from it
-    (Schölkopf, Platt, Shawe-Taylor, Smola and Williamson 2001). ``nu`` is an upper bound on the fraction of training
-    rows that are outliers, and a lower bound on the fraction of support vectors. Terms and solver are those of `SVC`.
-
-    See Also
-    --------
-    IsolationForest : Outliers by random trees, whatever the units of the columns.
-
-    Examples
-    --------
-    >>> import spinney
-    >>> X = [[0.0], [0.44], [0.45], [0.46], [1.0]]
-    >>> model = spinney.OneClassSVM(nu=0.5, gamma="auto").fit(X)
-    >>> model.predict([[0.45], [3.0]])
-    array([ 1, -1])
-    """
-
-    nu: float = parameter(_NU, default=0.5)
-    gamma: Literal["scale", "auto"] | float = parameter(
-        StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither"), default="scale"
-    )
-    _has_target = False
-    _noun = "one-class support vector machine"
-    _saved: ClassVar[SavedState] = SavedState("fitted", {**_SAVED, "n_iter_": integer()})
-
-    def fit(self, X: TableLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:  # type: ignore[override]
-        """Fit the machine.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values need no encoding. With
-            ``kernel="precomputed"``: the kernel matrix of the rows.
-        y : ignored
-            Not used.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        return super().fit(X, None, sample_weight)  # type: ignore[arg-type]
-
-    def _read_target(self, y: ArrayLike | None, n_rows: int) -> SingleTarget:
-        return SingleTarget(np.zeros(n_rows))
-
-    def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
-        return one_class_problem(rows, float(self.nu))
-
-    def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
-        super()._set_fitted(solved, chosen)
-        self.n_iter_ = int(solved.solutions[0].n_iter)
-
-    @property
-    def offset_(self) -> float:
-        """Score of rows on the boundary: `decision_function` is `score_samples` minus this number."""
-        check_is_fitted(self)
-        return -float(self.margin_.intercepts[0])
-
-    def decision_function(self, X: TableLike) -> Floats:
-        """Compute scores relative to the boundary; negative for outliers.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ``score_samples(X) - offset_``, in the space of the kernel proportional to the distance from the hyperplane.
-        """
-        return self._scores(X)[:, 0]
-
-    def score_samples(self, X: TableLike) -> Floats:
-        """Score rows; the lower, the more abnormal.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Sum of the kernel values with the support vectors, times ``dual_coef_``.
-        """
-        return self.decision_function(X) + self.offset_
-
-    def predict(self, X: TableLike) -> Integers:
-        """Predict whether rows are outliers.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            -1 for outliers, 1 for inliers.
-        """
-        return np.where(self.decision_function(X) < 0, -1, 1).astype(np.int64)

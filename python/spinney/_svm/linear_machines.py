@@ -1,11 +1,11 @@
-"""Linear support vector machines for many rows, and the perceptron."""
+"""Linear support vector machines for many rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -16,15 +16,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-import spinney._engine as _engine
+from spinney._data.design import Design
 from spinney._data.display import plural, warn
-from spinney._data.types import Floats
+from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
-from spinney._estimator.estimator import About
-from spinney._estimator.parameters import estimator, parameter
-from spinney._model.file.codec import SavedState, bounds, columns, integer, number, numbers
+from spinney._estimator.costs import read_cost_matrix
+from spinney._estimator.estimator import About, only_if
+from spinney._estimator.online import (
+    SAVED_ONLINE,
+    Batch,
+    OnlineState,
+    Quadratic,
+    begins,
+    check_state,
+    remember_batch,
+    state_of,
+)
+from spinney._estimator.parameters import estimator, parameter, scale_name
+from spinney._model.file.codec import SavedState, columns, integer, number, numbers
+from spinney._model.model import FittedModel
 from spinney._model.svm.model import FittedPlanes
-from spinney._svm.linear_solve import Plane, PlaneProblem, Terms, fit_plane
+from spinney._svm.linear_solve import Plane, PlaneProblem, Terms, fit_plane, with_rows
 from spinney._svm.margin_estimator import (
     PENALTY,
     BaseMargin,
@@ -60,6 +72,20 @@ class BasePlanes(BaseMargin):
     margin_: FittedPlanes = field(init=False)
     _noun = "linear support vector machine"
 
+    def _next_rows(
+        self, X: TableLike, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None, is_first: bool
+    ) -> tuple[MarginTable, TermRows]:
+        """Return the rows of one call of `partial_fit`, as terms of the first call."""
+        batch = Batch.read(self, X, y, classes, sample_weight, is_first)
+        self._refuse_large(batch.weight)
+        costs: ArrayLike | None = getattr(self, "cost_matrix", None)
+        cost = None if costs is None else read_cost_matrix(costs, batch.target.labels)
+        scale, weight = scale_name(self.scale), batch.weight
+        table = MarginTable(batch.columns, batch.schema, batch.target, weight, scale, None, cost)
+        known = None if is_first else self.margin_.design
+        design = known or Design.learn_first(batch.columns, batch.schema, weight, scale)
+        return table, TermRows(design, design.matrix(batch.columns), batch.target.values, weight)
+
     def _machines(self, rows: TermRows, table: MarginTable) -> list[TermRows]:
         """Return the rows of positive weight as each machine is fitted to them: target ±1 or numbers, and weights."""
         return [rows.used()]
@@ -88,7 +114,13 @@ class BasePlanes(BaseMargin):
         return About(self._noun, size, {self._noun: sentence}, sentence, why_no_trees=why)
 
 
-def _machines_of_classes(estimator: LinearSVC | Perceptron, rows: TermRows, table: MarginTable) -> list[TermRows]:
+def why_no_balance(estimator: Any) -> str | None:
+    if not isinstance(estimator.class_weight, str):
+        return None
+    return "cannot balance classes whose number of rows is unknown. Pass class_weight as a dict."
+
+
+def machines_of_classes(estimator: Any, rows: TermRows, table: MarginTable) -> list[TermRows]:
     """Return the rows of each machine: one for two classes, else one per class against the rest."""
     rows, classes, cost = rows.used(), table.target.labels, table.cost
     codes = rows.target.astype(np.intp)
@@ -124,6 +156,7 @@ class BaseLinearMachine(BasePlanes):
             "n_iter_": integer(),
             "C_": number(0.0),
             "cv_results_": columns(),
+            **SAVED_ONLINE,
         },
     )
 
@@ -157,7 +190,10 @@ class BaseLinearMachine(BasePlanes):
             assert chosen.results is not None
             del chosen.results["gamma"]
         rows = table.learn(table.weight)
-        planes = self._planes(table, rows, chosen.C, None)
+        self._set_planes(self._planes(table, rows, chosen.C, None), rows, table, chosen)
+
+    def _set_planes(self, planes: list[Plane], rows: TermRows, table: MarginTable, chosen: Chosen) -> None:
+        """Set the fitted attributes; warn if a machine has not converged."""
         self._warn(planes, chosen.C)
         self.margin_ = self._model(np.array([plane.weights for plane in planes]), rows, table.target.n_classes)
         self.objective_ = np.array([plane.objective for plane in planes])
@@ -179,24 +215,63 @@ class BaseLinearMachine(BasePlanes):
             own = machine.used() if squared else machine.merged
             first = start[m].weights if start is not None and squared else None
             if terms is None or terms.terms is not own.terms:  # machines of the same rows share their products
-                of_intercept = 1.0 / self.intercept_scaling if self.fit_intercept else 1.0
-                ridge = np.append(np.ones(len(own.terms)), of_intercept**2)
-                _refuse_large(own.terms)
-                terms = Terms(own.terms, ridge, self._n_threads, bool(self.fit_intercept))
-            problem = PlaneProblem(
-                terms,
-                own.target,
-                C * own.weight,
-                self._tube,
-                float(self.tol),
-                self.max_iter,
-                lasso=np.sqrt(terms.ridge) if self._is_sparse else None,
-            )
+                terms = self._terms(own)
+            problem = self._problem(own, terms, C)
             with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
                 planes.append(fit_plane(problem, squared, first))
             if not (np.isfinite(planes[-1].weights).all() and np.isfinite(planes[-1].objective)):
                 raise ValueError(f"The loss overflows: {_OVERFLOWS} and the target.")
         return planes
+
+    def _terms(self, rows: TermRows | MarginRows) -> Terms:
+        """Return the terms of some rows with the penalty of their weights."""
+        of_intercept = 1.0 / self.intercept_scaling if self.fit_intercept else 1.0
+        ridge = np.append(np.ones(len(rows.terms)), of_intercept**2)
+        _refuse_large(rows.terms)
+        return Terms(rows.terms, ridge, self._n_threads, bool(self.fit_intercept))
+
+    def _problem(self, rows: TermRows | MarginRows, terms: Terms, C: float) -> PlaneProblem:
+        return PlaneProblem(
+            terms,
+            rows.target,
+            C * rows.weight,
+            self._tube,
+            float(self.tol),
+            self.max_iter,
+            lasso=np.sqrt(terms.ridge) if self._is_sparse else None,
+        )
+
+    def _learn_batch(
+        self, X: TableLike, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> Self:
+        """Learn from further rows."""
+        self._check_parameters()
+        self._refuse_combination()
+        C = float(self.C)  # type: ignore[arg-type]
+        if C > _LARGEST_C:
+            raise ValueError(f"C={C:g} is too large. Pass at most {_LARGEST_C:g}.")
+        table, rows = self._next_rows(X, y, classes, sample_weight, begins(self))
+        state: OnlineState | None = getattr(self, "_online", None)
+        planes, parts = [], []
+        for m, machine in enumerate(self._machines(rows, table)):
+            problem = self._problem(machine, self._terms(machine), C)
+            problem = replace(problem, earlier=Quadratic.of(problem.table.n_weights, state, m))
+            with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
+                planes.append(fit_plane(problem, True, None))
+                parts.append(with_rows(problem, planes[-1].weights))
+            if not all(np.isfinite(part).all() for part in (planes[-1].weights, parts[-1].curvature, parts[-1].slope)):
+                raise ValueError(f"The loss overflows: {_OVERFLOWS} and the target.")
+        self._set_planes(planes, rows, table, Chosen(C, 1.0))
+        self._set_table(table.schema, table.target, table.cost)
+        remember_batch(self, state_of(parts), len(rows.target))
+        return self
+
+    @classmethod
+    def _check_saved(cls, found: dict[str, Any], model: FittedModel) -> None:
+        assert isinstance(model, FittedPlanes)
+        m, n = model.planes.shape[0], model.planes.shape[1] + 1
+        check_state(found, curvature=(m, n, n), slope=(m, n), constant=(m,))
+        super()._check_saved(found, model)
 
     def _warn(self, planes: list[Plane], C: float) -> None:
         worst = max(planes, key=lambda plane: plane.gap)
@@ -209,6 +284,17 @@ class BaseLinearMachine(BasePlanes):
                 f"left. Raise tol, lower C={C:g}, or scale the columns (scale='standard').",
                 ConvergenceWarning,
             )
+
+
+def _why_no_expansion(model: LinearSVC | LinearSVR) -> str | None:
+    """Return why the loss of earlier rows cannot be expanded."""
+    if is_searched(model.C):
+        return "needs a number for C, because candidates are compared on all rows. Pass C=1.0."
+    if model._is_sparse:
+        return "needs penalty='l2'."
+    if not model.loss.startswith("squared"):
+        return f"needs a squared loss, because loss={model.loss!r} has no curvature. Pass loss='squared_{model.loss}'."
+    return None
 
 
 @estimator
@@ -242,12 +328,41 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     )
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
     _is_class_target = True
-    _machines = _machines_of_classes
+    _machines = machines_of_classes
     _other_library_advice: ClassVar[dict[str, str]] = {
         "multi_class": "Each class is fitted against the rest, which is scikit-learn's 'ovr'. Leave it out."
     }
     predict = table_estimator.predict_labels
     decision_function = table_estimator.decision_function
+
+    @only_if(lambda model: _why_no_expansion(model) or why_no_balance(model))
+    def partial_fit(
+        self, X: TableLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from further rows, without the earlier ones.
+
+        The squared loss of earlier rows is replaced by its expansion of second order at the weights of their call, so
+        that each call is a short fit, and a single call that of `fit`. The expansion is exact for rows that stay on
+        their side of the margin. It needs a squared loss, ``penalty="l2"``, and a number for `C`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows, with the columns of the first call. The terms, their scale and the replacement of missing values are
+            those of the first call; a category that it did not have is an error.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), optional
+            All labels that y may ever have; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        return self._learn_batch(X, y, classes, sample_weight)
 
     @property
     def _is_sparse(self) -> bool:
@@ -289,6 +404,31 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
     )
     predict = table_estimator.predict_values
 
+    @only_if(lambda model: _why_no_expansion(model))
+    def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from further rows, without the earlier ones.
+
+        The squared loss of earlier rows is replaced by its expansion of second order at the weights of their call, so
+        that each call is a short fit, and a single call that of `fit`. The expansion is exact for rows that stay on
+        their side of the tube. It needs a squared loss, and a number for `C`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows, with the columns of the first call. The terms, their scale and the replacement of missing values are
+            those of the first call; a category that it did not have is an error.
+        y : array-like of shape (n_samples,)
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        return self._learn_batch(X, y, None, sample_weight)
+
     @property
     def coef_(self) -> Floats:
         """Coefficients of the terms, (n_terms,), in the units of the columns."""
@@ -297,153 +437,3 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
     @property
     def _tube(self) -> float | None:
         return float(self.epsilon)
-
-
-# ---- the perceptron ----------------------------------------------------------------------------------------------
-
-
-_MOST_ROUNDS, _FEASIBLE = 100, 1e-7  # of the search for the widest plane
-
-
-@estimator
-class Perceptron(ClassifierMixin, BasePlanes):
-    """Rosenblatt's perceptron.
-
-    Passes over the rows and updates on misclassified rows only: for a row x of class y = ±1 the coefficients become
-    β + η y x and the intercept b + η y R², where R is the largest norm of a row. It stops after an epoch without
-    mistakes. If a hyperplane of margin M separates the classes, that takes at most 2 R²/M² updates (Novikoff). Rows
-    that are equal in all terms and in class are merged, the order of the table has no effect, and a weight multiplies
-    η. With ``shuffle=False`` each epoch takes the rows one by one in the order of the table, as in an online setting.
-    scikit-learn's perceptron differs in its intercept, which changes by η y, and in its default ``tol=1e-3``.
-
-    See Also
-    --------
-    LinearSVC : The hyperplane of the largest margin, with a penalty for margin violations.
-
-    Examples
-    --------
-    >>> import spinney
-    >>> X = [[0.0, 1.0], [1.0, 2.0], [3.0, 0.0], [4.0, 1.0]]
-    >>> model = spinney.Perceptron(random_state=0).fit(X, ["left", "left", "right", "right"])
-    >>> bool(model.n_updates_[0] <= model.novikoff_bound_[0])
-    True
-    """
-
-    penalty: Literal["l2", "l1", "elasticnet"] | None = parameter(
-        StrOptions({"l2", "l1", "elasticnet"}), None, default=None
-    )
-    alpha: float = parameter(Interval(Real, 0.0, None, closed="left"), default=1e-4)
-    l1_ratio: float = parameter(Interval(Real, 0.0, 1.0, closed="both"), default=0.15)
-    fit_intercept: bool = parameter("boolean", default=True)
-    eta0: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
-    averaged: bool = parameter("boolean", default=False)
-    max_iter: int = parameter(Interval(Integral, 1, 2**31 - 1, closed="both"), default=1000)
-    tol: float | None = parameter(Interval(Real, 0.0, None, closed="left"), None, default=None)
-    n_iter_no_change: int = parameter(Interval(Integral, 1, 2**31 - 1, closed="both"), default=5)
-    shuffle: bool = parameter("boolean", default=True)
-    class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
-        dict, StrOptions({"balanced"}), None, default=None
-    )
-    random_state: int | RandomState | None = parameter(default=0)
-    cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
-
-    _noun = "perceptron"
-    _is_class_target = True
-    _machines = _machines_of_classes
-    predict = table_estimator.predict_labels
-    decision_function = table_estimator.decision_function
-    _saved = SavedState(
-        "fitted", {"n_updates_": numbers(np.int64), "n_iter_": numbers(np.int64), "novikoff_bound_": bounds()}
-    )
-    _other_library_advice: ClassVar[dict[str, str]] = {
-        "eta": "In spinney it is called 'eta0'.",
-        "early_stopping": "Use tol, which stops when the loss of the training rows settles, or averaged=True.",
-        "validation_fraction": "Use tol, which stops when the loss of the training rows settles.",
-        "warm_start": "Each fit starts at weights of 0. Raise max_iter.",
-    }
-
-    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
-        rows = table.learn(table.weight)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if self.shuffle else 0
-        l1_ratio = {None: 0.0, "l2": 0.0, "l1": 1.0}.get(self.penalty, float(self.l1_ratio))
-        alpha = float(self.alpha) if self.penalty is not None else 0.0
-        planes, updates, epochs, ended, novikoff = [], [], [], [], []
-        for machine in self._machines(rows, table):
-            own = machine.merged if self.shuffle else machine.used()
-            radius = float((own.terms**2).sum(axis=0).max(initial=0.0))
-            plane, n_updates, n_epochs, is_clean, is_settled = _engine.fit_perceptron(
-                np.ascontiguousarray(own.terms.T),
-                np.ascontiguousarray(own.target),
-                own.weight,
-                rate=float(self.eta0),
-                squared_radius=(radius or 1.0) if self.fit_intercept else 0.0,
-                max_epochs=int(self.max_iter),
-                averaged=bool(self.averaged),
-                shuffles=bool(self.shuffle),
-                seed=seed,
-                l1=alpha * l1_ratio,
-                l2=alpha * (1.0 - l1_ratio),
-                tolerance=-1.0 if self.tol is None else float(self.tol),
-                patience=int(self.n_iter_no_change),
-            )
-            planes.append(plane)
-            updates.append(n_updates)
-            epochs.append(n_epochs)
-            ended.append(is_clean or is_settled)
-            is_bounded = alpha == 0.0 and self.fit_intercept
-            novikoff.append(_novikoff(plane, own, radius) if is_bounded else np.inf)
-        if not all(ended) and not self.averaged:
-            warn(
-                f"The perceptron still misclassified rows after max_iter={self.max_iter} epochs; the classes may not "
-                "be linearly separable. Use tol=1e-3, averaged=True, or LinearSVC.",
-                ConvergenceWarning,
-            )
-        self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
-        self.n_updates_, self.n_iter_ = np.array(updates), np.array(epochs)
-        self.novikoff_bound_ = np.array(novikoff)
-
-
-def _novikoff(plane: Floats, rows: MarginRows | TermRows, squared_radius: float) -> float:
-    """Return Novikoff's bound 2 R²/M² on the number of updates, where M is the largest margin of any plane.
-
-    Planes are those through the origin of the rows (x, R), which the perceptron updates. Weights multiply the updates,
-    so that the bound grows by the square of their largest ratio. It is infinite if the fitted plane misclassifies rows.
-    """
-    radius = np.sqrt(squared_radius) or 1.0
-    signed = rows.target[:, np.newaxis] * np.column_stack([rows.terms.T / radius, np.ones(len(rows.target))])
-    found = np.append(plane[:-1], plane[-1] / radius)
-    margin = max(_relative_margin(found, signed), _relative_margin(_widest_plane(signed), signed))
-    if not margin > 0:
-        return np.inf
-    weight_ratio = float(rows.weight.max() / rows.weight.min())
-    return 2.0 / margin**2 * weight_ratio**2
-
-
-def _relative_margin(plane: Floats, signed: Floats) -> float:
-    """Return the smallest distance of the rows y x to a plane through the origin; negative if it separates them not."""
-    norm = float(np.sqrt((plane**2).sum()))
-    return float((signed @ plane).min()) / norm if norm > 0 else 0.0
-
-
-def _widest_plane(signed: Floats) -> Floats:
-    """Return the shortest w with w · y x ≥ 1 for all rows y x; 0 if there is none.
-
-    Least distance programming (Lawson and Hanson 1974, chapter 23) on the rows that are violated so far.
-    """
-    from scipy.optimize import nnls
-
-    n_terms = signed.shape[1]
-    plane, active = np.zeros(n_terms), np.zeros(0, dtype=np.intp)
-    for _ in range(_MOST_ROUNDS):
-        gap = 1.0 - signed @ plane
-        worst = np.argsort(-gap, kind="stable")[: n_terms + 1]
-        worst = np.setdiff1d(worst[gap[worst] > _FEASIBLE], active)
-        if not len(worst):
-            return plane
-        active = np.append(active, worst)
-        system = np.vstack([signed[active].T, np.ones(len(active))])
-        residual = np.append(np.zeros(n_terms), 1.0) - system @ nnls(system, np.append(np.zeros(n_terms), 1.0))[0]
-        if not residual[-1] > _FEASIBLE**2:  # no plane separates the rows
-            return np.zeros(n_terms)
-        plane = -residual[:-1] / residual[-1]
-    return plane

@@ -14,6 +14,7 @@ import numpy as np
 
 import spinney._engine as _engine
 from spinney._data.types import Floats
+from spinney._estimator.online import Quadratic
 
 _SHORTEST = 1e-10  # step of a line search
 _MAX_SWEEPS, _SWEEP_TOL = 50, 1e-6  # of coordinate descent
@@ -78,15 +79,15 @@ class Terms:
             found[-1], found[:, -1] = 0.0, 0.0
         return found
 
-    def solver(self, factors: Floats) -> Solver | None:
+    def solver(self, factors: Floats, earlier: Quadratic | None = None) -> Solver | None:
         """Return a function that solves (products(factors) + diag(ridge)) w = right; None if a number is not finite.
 
-        With fewer rows than terms, it solves a system of the rows of positive factors instead (the
-        identity of Sherman, Morrison and Woodbury).
+        The curvature of earlier rows is added to the products. Without such, and with fewer rows than terms, it solves
+        a system of the rows of positive factors instead (the identity of Sherman, Morrison and Woodbury).
         """
         used, ridge = np.flatnonzero(factors), self.ridge
-        if len(factors) >= self.n_weights or not (ridge > 0).all():
-            matrix = self.products(factors) + np.diag(ridge)
+        if len(factors) >= self.n_weights or not (ridge > 0).all() or earlier is not None:
+            matrix = self.products(factors) + np.diag(ridge) + (0.0 if earlier is None else earlier.curvature)
             return (lambda right: _solved(matrix, right)) if np.isfinite(matrix).all() else None
         root = np.sqrt(factors[used])
         gram = self._gram[np.ix_(used, used)]
@@ -144,6 +145,8 @@ class PlaneProblem:
         Maximum number of iterations.
     lasso : ndarray of shape (n_terms + 1,), or None
         Penalty of the size of each weight.
+    earlier : Quadratic or None
+        Squared loss of further rows as a function of the weights.
     """
 
     table: Terms
@@ -153,6 +156,7 @@ class PlaneProblem:
     tol: float
     max_iter: int
     lasso: Floats | None = None
+    earlier: Quadratic | None = None
 
     @property
     def ridge(self) -> Floats:
@@ -171,10 +175,16 @@ class PlaneProblem:
         """Return the penalised squared norm of the weights."""
         return float((self.ridge * weights**2).sum())
 
+    def given(self, weights: Floats) -> float:
+        """Return the part of the objective without the rows: half the squared norm, and the loss of earlier rows."""
+        half = self.square(weights) / 2
+        return half if self.earlier is None else half + self.earlier.value(weights)
+
     def level(self) -> Plane | None:
         """Return the constant solution of zero loss, if one is within epsilon of all targets."""
         low, high = float(self.z.min()), float(self.z.max())
-        if self.epsilon is None or self.ridge[-1] > 0 or not high - low <= 2 * self.epsilon:
+        is_free = self.ridge[-1] == 0 and self.earlier is None
+        if self.epsilon is None or not is_free or not high - low <= 2 * self.epsilon:
             return None
         return Plane(np.append(np.zeros(self.table.n_weights - 1), low + (high - low) / 2), 0.0, 0.0, 0)
 
@@ -193,12 +203,14 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
         beyond = problem.beyond(scores)
         pull = bound * beyond
         gradient = problem.ridge * weights - 2.0 * table.sums(pull)
+        if problem.earlier is not None:
+            gradient += problem.earlier.gradient(weights)
         norm = float(np.sqrt((gradient**2).sum()))
         first = norm if n_iter == 0 and start is None else first
-        value = problem.square(weights) / 2 + float((pull * beyond).sum())
+        value = problem.given(weights) + float((pull * beyond).sum())
         if norm <= problem.tol * first or n_iter == max_iter:
             break
-        solve = table.solver(2.0 * bound * (beyond != 0))
+        solve = table.solver(2.0 * bound * (beyond != 0), problem.earlier)
         if solve is None:
             break
         step = solve(-gradient)
@@ -210,6 +222,15 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     return Plane(weights, value, norm / first if first > 0 else 0.0, n_iter)
 
 
+def with_rows(problem: PlaneProblem, weights: Floats) -> Quadratic:
+    """Return the squared loss of earlier rows plus that of these, expanded at some weights."""
+    assert problem.earlier is not None
+    table, bound = problem.table, problem.bound
+    beyond = problem.beyond(table.scores(weights))
+    loss, gradient = float((bound * beyond * beyond).sum()), -2.0 * table.sums(bound * beyond)
+    return problem.earlier.plus(loss, gradient, table.products(2.0 * bound * (beyond != 0)), weights)
+
+
 def _line_search(
     problem: PlaneProblem, weights: Floats, scores: Floats, step: Floats, along: Floats, value: float, slope: float
 ) -> float:
@@ -217,7 +238,7 @@ def _line_search(
     length = 1.0
     while length > _SHORTEST:
         beyond = problem.beyond(scores + length * along)
-        tried = problem.square(weights + length * step) / 2 + float((problem.bound * beyond * beyond).sum())
+        tried = problem.given(weights + length * step) + float((problem.bound * beyond * beyond).sum())
         if tried <= value + 1e-4 * length * slope:
             return length
         length /= 2

@@ -24,6 +24,7 @@ from spinney._data.reproducible import sums_by_code
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.costs import read_cost_matrix, weights_of_classes
 from spinney._estimator.held_out import Fold, read_folds
+from spinney._estimator.online import forget_batches
 from spinney._estimator.parameters import N_JOBS, SCALE, UNSEEN, estimator, parameter, scale_name
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import SingleTarget, read_weights
@@ -210,18 +211,26 @@ class BaseMargin(TableEstimator):
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)
         weight = read_weights(sample_weight, raw.n_rows)
         weight = np.ones(raw.n_rows) if weight is None else weight
+        self._refuse_large(weight)
+        matrix = self._read_matrix(columns)
+        self._fit_table(MarginTable(columns, schema, target, weight, scale_name(self.scale), matrix, cost), groups)
+        self._set_table(schema, target, cost)
+        forget_batches(self)
+        return self
+
+    def _refuse_large(self, weight: Floats) -> None:
         if weight.max() > _LARGEST_WEIGHT:
             raise ValueError(
                 f"sample_weight reaches {weight.max():g}: a {self._noun} cannot compute with numbers of this size. "
                 "Rescale the weights, and choose C for them."
             )
-        matrix = self._read_matrix(columns)
-        self._fit_table(MarginTable(columns, schema, target, weight, scale_name(self.scale), matrix, cost), groups)
+
+    def _set_table(self, schema: Schema, target: SingleTarget, cost: Floats | None) -> None:
+        """Set the fitted attributes that come from the table and its target."""
         self._set_schema(schema)
         if target.classes is not None:
             self.classes_, self.n_classes_ = target.classes, len(target.classes)
             self.cost_matrix_ = cost
-        return self
 
     def _set_chosen(self, chosen: Chosen) -> None:
         """Set the fitted attributes of the cross-validation."""

@@ -41,6 +41,8 @@ def check_all(estimator):
         spinney.AdaBoostRegressor(n_estimators=10),
         spinney.LinearClassifier(),
         spinney.LinearRegressor(),
+        spinney.LinearRegressor(alpha=1.0),  # with partial_fit, as the next
+        spinney.LinearSVR(loss="squared_epsilon_insensitive"),
         spinney.VotingClassifier(["tree", "linear"]),
         spinney.VotingRegressor(["tree", "linear"]),
         spinney.FunctionalBoostingClassifier(n_estimators=10, learning_rate=0.5),
