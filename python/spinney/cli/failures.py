@@ -152,6 +152,7 @@ def name_options(text: str) -> str:
     if context is None:
         return text
     options = {one.name: one.opts[-1] for one in context.command.params if isinstance(one, click.Option)}
+    options |= {name.partition("__")[2]: option for name, option in options.items() if name and "__" in name}
     names = "|".join(sorted(map(re.escape, filter(None, options)), key=len, reverse=True))
     text = re.sub(r"^The '(\w+)' parameter of \w+ must be", r"\1 must be", text)
     text = re.sub(r",? or (?:an object implementing|a callable)[^.]*(?=\. Got )", "", text)
@@ -161,7 +162,13 @@ def name_options(text: str) -> str:
     text = re.sub(
         rf"(?<![\w.(-])({names}){value}", lambda found: f"{options[found[1]]} {found[2].strip(chr(39))}", text
     )
-    return re.sub(rf"^({names})(?= must|: | names? | is | requires )", lambda found: options[found[1]], text)
+    text = re.sub(
+        rf"^({names})(?= must|: | names? | is | requires | needs | does not | cannot )",
+        lambda found: options[found[1]],
+        text,
+    )
+    python_names = "|".join(name for name in names.split("|") if "_" in name)  # others may be plain words
+    return re.sub(rf"(?<![\w.'\"(-])({python_names})\b(?![=(]|\.\w)", lambda found: options[found[1]], text)
 
 
 @contextmanager
@@ -171,7 +178,7 @@ def warnings_in_one_line() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         yield
     for text in dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught):
-        click.echo(f"Warning: {for_terminal(text)}", err=True)
+        click.echo(f"Warning: {for_terminal(name_options(text))}", err=True)
 
 
 def file_error(error: OSError, path: str | Path | None = None) -> str:

@@ -40,7 +40,7 @@ def test_stages_of_a_regression():
     assert len(list(pickle.loads(pickle.dumps(model)).staged_predict(X))) == 2
 
 
-def test_what_has_no_stages_says_why():
+def test_a_stack_without_stages_reports_why():
     X, y = darts()
     passing = spinney.StackingClassifier(["tree", "linear"], passthrough=True, random_state=0).fit(X, y)
     with pytest.raises(AttributeError, match="but passthrough=True adds the columns of the table"):

@@ -1048,3 +1048,18 @@ def test_explanations_name_the_class_or_the_event(tmp_path):
     assert "times in 'hours'; event in 'failed'" in " ".join(run("fit", table, *words, "--out", model).stdout.split())
     assert "mean log relative hazard of the event" in run("explain", model, table, "--column", "a").stdout
     assert "Row 1: log relative hazard of the event" in run("explain", model, table, "--row", 1).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--dart", "0.1", "--parallel-trees", "2"], "--dart does not support --parallel-trees."),
+        (["--sampling", "gradient", "--parallel-trees", "2"], "--parallel-trees needs rows drawn uniformly."),
+        (["--min-samples-leaf", "9"], "--min-samples-leaf 9 allows no split of 10 rows"),
+    ],
+)
+def test_errors_and_warnings_name_options(tmp_path, options, message):
+    table = tmp_path / "ten.csv"
+    table.write_text("a,b\n" + "".join(f"{k},{k % 2}\n" for k in range(10)))
+    line = ["fit", str(table), "--target", "b", "--model", "boosting", "--trees", "3", "--folds", "0", *options]
+    assert message in CliRunner().invoke(command, line).output
