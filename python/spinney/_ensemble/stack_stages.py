@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.members import takes_weights
 from spinney._ensemble.stack_members import GreedySelection
-
-if TYPE_CHECKING:
-    from spinney._ensemble.stacking import BaseStacking
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +36,7 @@ class FinalRows:
     weight: Floats | None
 
 
-def why_no_stages(model: BaseStacking) -> str | None:
+def why_no_stages(model: Any) -> str | None:
     """Return why a stack has no stages; None if it may have them."""
     if model.passthrough or model.layers:
         what = "passthrough=True adds the columns of the table" if model.passthrough else "there are further layers"
@@ -49,7 +46,7 @@ def why_no_stages(model: BaseStacking) -> str | None:
     return None
 
 
-def staged_predict(self: BaseStacking, X: TableLike) -> Iterator[NDArray[Any]]:
+def staged_predict(self: Any, X: TableLike) -> Iterator[NDArray[Any]]:
     """Yield the predictions of the stack of the first member, of the first two, and so on.
 
     The final estimator of each of them is fitted to the out-of-fold predictions of these members; the last stack is the
@@ -75,14 +72,14 @@ def staged_predict(self: BaseStacking, X: TableLike) -> Iterator[NDArray[Any]]:
         yield np.asarray(self.classes_[predicted.astype(np.intp)]) if self._final_coded else predicted
 
 
-def _final_of_first(stack: BaseStacking, n: int) -> BaseEstimator:
+def _final_of_first(stack: Any, n: int) -> BaseEstimator:
     """Return the final estimator of the first members."""
     rows: FinalRows = stack._final_rows_of_fit
     edges = np.cumsum([0, *stack._widths])[: n + 1]
     columns = [stack.oof_predictions_[rows.which, a:b] for a, b in pairwise(edges)]
     if isinstance(stack.final_estimator_, GreedySelection):
         return GreedySelection(n).fit(np.hstack(columns), rows.target, rows.weight, classes=stack._classes)
-    final = clone(stack.final_estimator_)
+    final: Any = clone(stack.final_estimator_)
     weighted = {} if rows.weight is None or not takes_weights(final) else {"sample_weight": rows.weight}
     named = stack._named_columns(stack._names[:n], columns, stack._classes)
     final.fit(stack._final_table(None, named, final), rows.target, **weighted)
