@@ -83,7 +83,7 @@ class Design:
         found: dict[tuple[int, int, int], _Term] = {}
         for design in (plain, varying):
             fill = design.center if design.fill is None else design.fill
-            arrays = [design.feature, design.kind, design.code, design.center, design.scale, fill]
+            arrays: list[NDArray[Any]] = [design.feature, design.kind, design.code, design.center, design.scale, fill]
             found |= {term[:3]: term for term in zip(*(array.tolist() for array in arrays), strict=True)}
         for j, n_categories in enumerate(schema.n_categories):
             absent = {(j, CATEGORY, c): (j, CATEGORY, c, 0.0, 1.0, 0.0) for c in range(n_categories)}
