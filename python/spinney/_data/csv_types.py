@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["text", "number", "date"]
 _HEAD_ROWS = 200  # of which the text suggests the type, before all rows are tried
-_PLACEHOLDERS = ["-", "--", "–", "—", "?", ".", "none", "None"]  # missing values among numbers and dates
+_DASHES = ["-", "--", "–", "—"]  # missing values, unless all values of a column of text are signs
+_PLACEHOLDERS = [*_DASHES, "?", ".", "none", "None"]  # missing values among numbers and dates
 _LIMIT = 3  # columns named
 _SPACES = r" \x{a0}\x{202f}"
 _THOUSANDS = {".": f"[,'{_SPACES}]", ",": f"[.'{_SPACES}]"}  # by decimal sign
@@ -132,7 +133,16 @@ class ColumnTypes:
             self._note(f"{{columns}} (text) may be dates such as {head[0]}: write years with four digits", column.name)
         if kind is None:
             self._name_odd_value(column, head)
-        return column
+        return self._without_dashes(column)
+
+    def _without_dashes(self, column: pl.Series) -> pl.Series:
+        """Return text in which a dash is a missing value; columns such as + and - are left alone."""
+        is_dash = column.str.strip_chars().is_in(_DASHES)
+        others = column.filter(~is_dash)
+        if self.format.missing is not None or not is_dash.any() or not others.str.contains(r"[\pL\pN]").all():
+            return column
+        self._note(f"{listed(column.filter(is_dash).unique().sort())} missing in {{columns}}", column.name)
+        return column.set(is_dash, None)
 
     def unreadable(self, column: pl.Series, kind: Kind) -> pl.Series:
         """Return which values keep a column from being read as numbers or dates: as few as possible."""

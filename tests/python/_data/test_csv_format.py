@@ -123,10 +123,11 @@ def test_missing_values(tmp_path):
     found, note = read(tmp_path, text)
     assert found == {
         "a": [1.5, None, None, None],
-        "b": ["x", "-", None, "y"],  # among text it may be a value
+        "b": ["x", None, None, "y"],
         "c": [APRIL_3, None, None, None],
     }
-    assert note == "'-' missing in 'a'; '?' missing in 'c'."
+    assert note == "'-' missing in 'a', 'b'; '?' missing in 'c'."
+    assert read(tmp_path, "a,b\n-,- -\n+,x\n")[0]["a"] == ["-", "+"]  # signs alone are values
     found, note = read(tmp_path, text, missing=("-", "?"))
     assert found["a"] == ["1.5", None, "N/A", None]
     assert found["b"] == ["x", None, "null", "y"]
@@ -178,7 +179,7 @@ def test_times_after_the_year_first(tmp_path, cells, expected):
 @pytest.mark.parametrize(
     ("cells", "odd"),
     [
-        (["1.25", "-", "3"], "1.2O"),
+        (["1.25", "3"], "1.2O"),
         (["1,234.5", "2"], "1,23"),
         (["2025-04-03", "2025-05-31"], "2025-02-30"),
         (["31/05/2025", "03/04/2025"], "31/06/2025"),
