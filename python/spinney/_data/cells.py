@@ -9,6 +9,7 @@ import datetime
 import decimal
 import fractions
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -168,24 +169,21 @@ def cells_to_dates(cells: list[Any], label: str) -> NumberColumn:
     return date_column(values, "utc" if aware == {True} else "local")
 
 
-def parse_dates(column: CodedColumn, clock: str, label: str) -> NumberColumn:
-    """Parse strings such as ``2024-05-31`` or ``2024-05-31T12:00:00+02:00`` as dates."""
+def parse_dates(column: CodedColumn, clock: str, label: str, written: str = "") -> NumberColumn:
+    """Parse strings such as ``2024-05-31`` or ``2024-05-31T12:00:00+02:00``, or of another format, as dates."""
     seconds = np.full(len(column.values) + 1, np.nan)
     for code in column.occurring_codes():
-        seconds[code] = seconds_of(column.values[code], clock, label)
+        seconds[code] = seconds_of(column.values[code], clock, label, written)
     return NumberColumn(seconds[column.codes], clock=clock)
 
 
-def seconds_of(value: object, clock: str, label: str) -> float:
-    """Return a date, datetime, datetime64 or ISO 8601 string in seconds since 1970; NaN if it is missing."""
+def seconds_of(value: object, clock: str, label: str, written: str = "") -> float:
+    """Return a date, datetime, datetime64 or string in seconds since 1970; NaN if it is missing.
+
+    Strings are in ISO 8601 or in the format of the training file, as in `strptime`.
+    """
     if isinstance(value, str):
-        try:
-            value = datetime.datetime.fromisoformat(value.strip())
-        except ValueError:
-            raise ValueError(
-                f"{label} held dates at fit and holds {value!r} now; write dates as in 2024-05-31 or "
-                "2024-05-31T12:30:00."
-            ) from None
+        value = _date_of_text(value.strip(), label, written)
     if is_missing(value):
         return math.nan
     if not isinstance(value, (datetime.date, np.datetime64)):
@@ -194,6 +192,20 @@ def seconds_of(value: object, clock: str, label: str) -> float:
     if has_zone != (clock == "utc"):
         raise clock_error(label, "utc" if has_zone else "local")
     return float(cells_to_dates([value], label).values[0])
+
+
+def _date_of_text(text: str, label: str, written: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        plain = written.replace("%S%.f", "%S.%f")  # as polars has it, where %B also reads short names
+        for format_ in dict.fromkeys([plain, plain.replace("%B", "%b")] if written else []):
+            with suppress(ValueError):
+                return datetime.datetime.strptime(text, format_)
+    known = f", or as in the training file ({written})" if written else ""
+    raise ValueError(
+        f"{label} held dates at fit and holds {text!r} now; write dates as in 2024-05-31 or 2024-05-31T12:30:00{known}."
+    )
 
 
 def clock_error(label: str, now: str) -> TypeError:

@@ -57,6 +57,8 @@ class Feature:
         For dates: the longest unit of which all are multiples.
     absent : tuple of two floats, or None
         For numbers: those in this closed interval are missing values; imported models may have one.
+    written : str
+        For dates: their format in the training file, as in `strptime`; "" if they were no text, or in ISO 8601.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Feature:
     clock: str = ""
     resolution: str = ""
     absent: tuple[float, float] | None = None
+    written: str = ""
 
     @property
     def kind_in_words(self) -> str:
@@ -188,7 +191,7 @@ def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen
 def _numbers(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
     if isinstance(column, CodedColumn):
         if feature.clock:
-            return parse_dates(column, feature.clock, label)
+            return parse_dates(column, feature.clock, label, feature.written)
         return _numbers_of_categories(feature, column, unseen, label)
     if column.clock == feature.clock or is_empty(column):
         return column
@@ -294,6 +297,8 @@ def feature_to_dict(feature: Feature) -> dict[str, Any]:
         fields["empty"] = True
     if feature.clock:
         fields |= {"clock": feature.clock, "resolution": feature.resolution}
+    if feature.written:
+        fields["written"] = feature.written
     if feature.absent is not None:
         fields["absent"] = [_value_to_json(value) for value in feature.absent]
     return fields
@@ -317,13 +322,16 @@ def feature_from_dict(fields: dict[str, Any]) -> Feature:
     categories = tuple(_value_from_json(value) for value in fields.get("categories", ()))
     clock, resolution = fields.get("clock", ""), fields.get("resolution", "")
     absent = _absent_from_json(fields["absent"]) if "absent" in fields else None
-    feature = Feature(fields["name"], fields["kind"], categories, fields.get("empty", False), clock, resolution, absent)
+    empty, written = fields.get("empty", False), fields.get("written", "")
+    feature = Feature(fields["name"], fields["kind"], categories, empty, clock, resolution, absent, written)
     has_codes = feature.kind in ("ordered", "category")
     same_type = len({isinstance(value, str) for value in categories}) <= 1
     if (
         not isinstance(feature.name, str)
         or feature.kind not in _KINDS
         or not isinstance(feature.empty, bool)
+        or not isinstance(feature.written, str)
+        or (feature.written and not clock)
         or has_codes != bool(categories)
         or len(feature.code_of) != len(categories)
         or not same_type

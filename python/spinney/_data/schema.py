@@ -209,6 +209,14 @@ class Schema:
         """Return the same columns for tables with other columns, from which parts of dates are derived."""
         return Schema(self._source, self.has_names, self.unseen, self.pool, is_open=True)
 
+    def with_date_formats(self, formats: Mapping[str, str]) -> Schema:
+        """Return the same columns, of which dates as text may have the formats of the training file, by column."""
+        features = [
+            replace(one, written=formats[one.name]) if one.clock and one.name in formats else one
+            for one in self.features
+        ]
+        return Schema(features, self.has_names, self.unseen, self.pool, self.is_open)
+
     def _selected(self, table: RawTable) -> RawTable:
         """Return the columns of the schema that a table has or that can be derived from its dates."""
         if table.names is None or table.names == self.names:

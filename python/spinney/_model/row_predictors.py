@@ -31,7 +31,7 @@ class RowReader:
         self._names = list(schema.names or [])
         self._has_names = schema.has_names
         self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
-        self._dates = [(j, f.clock, f"Column '{f.name}'") for j, f in enumerate(schema.features) if f.clock]
+        self._dates = [(j, f.clock, f"Column '{f.name}'", f.written) for j, f in enumerate(schema.features) if f.clock]
         self._absent = [(j, *f.absent) for j, f in enumerate(schema.features) if f.absent is not None]
         self._is_plain = not (self._codes or self._dates or self._absent)
         self._unseen = unseen
@@ -140,8 +140,8 @@ class RowReader:
 
     def _read_dates(self, row: list[Any]) -> list[Any]:
         self._check_length(row)
-        for j, clock, label in self._dates:
-            row[j] = seconds_of(row[j], clock, label)
+        for j, clock, label, written in self._dates:
+            row[j] = seconds_of(row[j], clock, label, written)
         return row
 
     def _code_of_unseen(self, value: Any, feature: Any) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
@@ -160,8 +161,16 @@ def study(
     result.source, result.options = source, chosen
     if format_ is not None:
         for model in (result.model, result.single_model, result.tree, *result.models.values()):
-            model._csv_format = format_
+            _remember(model, format_)
     return result
+
+
+def _remember(model: Any, format_: CsvFormat) -> None:
+    """Let a model, and the members of a stack, read text as the file of the study was read."""
+    model._csv_format = format_
+    for one in getattr(model, "estimators_", [model]) if hasattr(model, "_weighted_mean") else [model]:
+        if format_.dates and hasattr(one, "schema_"):
+            one.schema_ = one.schema_.with_date_formats(format_.dates)
 
 
 def _differs(value: object, default: object) -> bool:
