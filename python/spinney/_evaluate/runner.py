@@ -291,7 +291,7 @@ class RoundLimit:
         self.n_rounds, self.n_planned = state["round"], state["n_estimators"]
         self._latest = self._budget.elapsed
         self._first = self._first or (self.n_rounds, self._latest)
-        is_early = 0.1 * self._left < self._latest - self._start < 0.2 * self._left
+        is_early = 0.1 * self._left < self._latest - self._start < 0.4 * self._left  # a round may take long
         if self._least and is_early and self._least * self._other_seconds > self._budget.left:
             self.is_too_slow = True
         self.is_reached = (self.is_too_slow or self._budget.is_over()) and self.n_rounds < self.n_planned

@@ -73,9 +73,11 @@ def test_a_report_without_time_names_the_sections_that_it_leaves_out(studies):
     _, sentences, data = gather(study, seconds=-1.0)
     content = {section["id"]: section["content"] for section in data["sections"]}
     titles = {section["id"]: section["title"] for section in data["sections"]}
-    late = ["importances", "dependence", "shap", "learning", "reliability"]
-    assert [content[name] for name in late] == [None] * 5
-    assert None not in [content[name] for name in ("leaderboard", "tree", "data", "reproduce")]
+    late = ["tree", "what_if", "importances", "dependence", "shap", "learning", "reliability"]
+    assert [content[name] for name in late] == [None] * 7
+    assert None not in [content[name] for name in ("leaderboard", "classification", "data", "reproduce")]
+    assert gather(replace(study, tree_seconds=10.0), seconds=15.0)[2]["sections"][1]["content"] is None
+    assert gather(replace(study, tree_seconds=1.0), seconds=600.0)[2]["sections"][1]["content"] is not None
     (note,) = (note for note in content["reproduce"]["notes"] if "time limit was reached" in note)
     assert all(f"“{titles[name]}”" in note for name in late)
     assert len(sentences) == 3

@@ -220,6 +220,16 @@ def test_a_fit_that_is_too_slow_is_ended_early(monkeypatch, pace, is_too_slow):
     assert now.seconds <= 5.0
 
 
+def test_a_fit_whose_first_round_takes_long_is_ended_early(monkeypatch):
+    """On a starved machine the preparation and a round take a third of the time."""
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(runner, "clock", SimpleNamespace(monotonic=lambda: now.seconds))
+    limit = runner.RoundLimit(runner.Budget(20.0), least=0.75)
+    now.seconds = 6.0
+    assert limit({"round": 1, "n_estimators": 50})
+    assert limit.is_too_slow
+
+
 @pytest.mark.parametrize("pace", [0.01, 1.0, 20.0, 1000.0])
 def test_boosting_is_as_light_as_the_time_requires(pace):
     size = Size(100_000, 10, 10, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import time as clock
 from datetime import date, timedelta
 
@@ -772,6 +773,25 @@ def _with_gaps() -> pl.DataFrame:
     )
 
 
+@pytest.mark.parametrize("models", [["tree"], ["tree", "forest"]])
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%d %b %Y"])
+def test_a_saved_model_reads_dates_as_the_file_of_the_study_has_them(models, form, tmp_path):
+    days = [date(2025, 1, 1) + timedelta(days=int(k)) for k in np.random.default_rng(0).permutation(120)]
+    lines = [f"{day.strftime(form)},{k % 7},{int(day.month > 2) ^ (k % 9 == 0)}" for k, day in enumerate(days)]
+    (tmp_path / "days.csv").write_text("\n".join(["day,x,late", *lines]) + "\n")
+    options = {"models": models, "repeats": 1, "cv": 3, "prefer": "best"}
+    found = spinney.study(tmp_path / "days.csv", "late", keep=["day"], **options)
+    found.save(tmp_path / "late.model")
+    model = spinney.load(tmp_path / "late.model")
+    columns = {"x": [k % 7 for k in range(120)]}
+    as_dates = model.predict_proba(pl.DataFrame({"day": days} | columns))
+    as_text = model.predict_proba(pl.DataFrame({"day": [day.strftime(form) for day in days]} | columns))
+    np.testing.assert_array_equal(as_text, as_dates)
+    assert len(np.unique(as_dates)) > 1
+    with pytest.raises(ValueError, match=r"holds 'soon' now; write dates as in 2024-05-31.*as in the training file"):
+        model.predict(pl.DataFrame({"day": ["soon"], "x": [1]}))
+
+
 def test_rows_are_those_of_the_file_the_index_or_a_column(tmp_path):
     table, options = _with_gaps(), {"models": ["tree"], "repeats": 1, "cv": 2}
     table.write_csv(tmp_path / "t.csv")
@@ -855,6 +875,22 @@ def test_an_interrupted_final_fit_keeps_the_cross_validation(step):
     assert len(found.predict(found.X_test)) == 24
 
 
+@pytest.mark.parametrize("step", ["_out_of_fold", "_scores_of", "_tested", "_calibration", "_tree"])
+def test_ctrl_c_between_the_fits_loses_nothing(monkeypatch, step):
+    own = getattr(final_fits.FinalFits, step)
+
+    def interrupt(self, *args):
+        if not self.session.was_interrupted:
+            signal.raise_signal(signal.SIGINT)
+        return own(self, *args)
+
+    monkeypatch.setattr(final_fits.FinalFits, step, interrupt)
+    found = spinney.study(made("binary"), "y", **QUICK)
+    assert found.is_interrupted
+    assert {"tree", "linear", "baseline"} <= set(found.models)
+    assert len(found.predict(found.X_test)) == 24
+
+
 @pytest.mark.parametrize("is_larger", [True, False])
 def test_a_sample_does_not_decide_against_boosting_of_all_rows(monkeypatch, is_larger):
     """Boosting on many rows is compared with the best model of the sample on rows that neither has seen."""
@@ -873,6 +909,33 @@ def test_a_sample_does_not_decide_against_boosting_of_all_rows(monkeypatch, is_l
     assert (found.best == "boosting") == is_larger
     assert isinstance(found.model, spinney.GradientBoostingRegressor) == is_larger
     assert found.model.score(table_without_y(table), y) > 0.9
+
+
+@pytest.mark.parametrize("n_rounds", [1, None])
+def test_a_final_fit_that_time_has_cut_short_does_not_replace_a_better_model(monkeypatch, n_rounds):
+    """One round of boosting on all rows predicts worse than the model of the training rows."""
+
+    class Cut(final_fits.RoundLimit):
+        def __call__(self, state):
+            super().__call__(state)
+            self.is_reached = n_rounds is not None and self.n_planned > self.n_rounds >= n_rounds
+            return self.is_reached
+
+    last_fit = final_fits.FinalFits._last_fit
+
+    def cut(self, *args, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr(final_fits, "RoundLimit", Cut)
+            return last_fit(self, *args, **options)
+
+    monkeypatch.setattr(final_fits.FinalFits, "_last_fit", cut)
+    found = spinney.study(made("regression"), "y", models=["boosting"], repeats=1, cv=3)
+    is_earlier = found.model is found.models["boosting"]
+    assert is_earlier == (n_rounds == 1)
+    assert any("is that of the training rows, which predicts the test set better" in one for one in found.notes) == (
+        is_earlier
+    )
+    assert any("is fitted to all 120 rows" in note for note in found.notes) != is_earlier
 
 
 def table_without_y(table):

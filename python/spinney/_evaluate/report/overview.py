@@ -118,10 +118,10 @@ _FEW_CLASSES = 6
 _TASKS = {"binary": "Binary classification", "multiclass": "Multiclass classification", "regression": "Regression"}
 
 
-def summary(study: Findings, columns: list[str]) -> tuple[list[str], list[dict[str, Any]]]:
+def summary(study: Findings, columns: list[str], has_tree: bool = True) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the sentences and the tiles; `columns` are the most important columns in order."""
     texts = _Summary(study)
-    return [texts.task(), texts.result(), texts.important(columns)], texts.tiles()
+    return [texts.task(), texts.result(), texts.important(columns, has_tree)], texts.tiles()
 
 
 class _Summary:
@@ -170,13 +170,14 @@ class _Summary:
             text += f". On the test set ({rows}) it has {self.score(test.value)}"
         return text + "."
 
-    def important(self, columns: list[str]) -> str:
-        tree = f"a decision tree with {plural(int(self.study.tree.tree_.n_leaves), 'leaf')} is shown below"
+    def important(self, columns: list[str], has_tree: bool) -> str:
+        tree = f"; a decision tree with {plural(int(self.study.tree.tree_.n_leaves), 'leaf')} is shown below"
+        tree = f"{tree}." if has_tree else "."
         if self.baseline is not None and self.baseline.mean >= self.best.mean:
-            return f"That is no better than the baseline: these columns may not predict {self.study.target}; {tree}."
+            return f"That is no better than the baseline: these columns may not predict {self.study.target}{tree}"
         if not columns:
-            return f"No column affects the predictions; {tree}."
-        return f"Most important columns: {', '.join(elide(one_line(name), 40) for name in columns[:3])}; {tree}."
+            return f"No column affects the predictions{tree}"
+        return f"Most important columns: {', '.join(elide(one_line(name), 40) for name in columns[:3])}{tree}"
 
     def tiles(self) -> list[dict[str, Any]]:
         study, best, words = self.study, self.best, metric_words(self.metric)

@@ -141,6 +141,7 @@ def write_report(study: Findings, path: str | os.PathLike[str], seconds: float =
 
 
 Content = dict[str, Any] | None
+_TREE_FITS = 2.0  # of the section of the tree
 
 
 class _Sections:
@@ -155,10 +156,12 @@ class _Sections:
         """Seconds left."""
         return self._end - clock.monotonic()
 
-    def compute(self, section: str, content: Callable[[], Content], *, is_always_there: bool = False) -> Content:
-        """Return the content of a section; None if the time left is less than the longest section has taken."""
+    def compute(
+        self, section: str, content: Callable[[], Content], *, is_always_there: bool = False, expected: float = 0.0
+    ) -> Content:
+        """Return the content of a section; None if the time left is less than expected or the longest has taken."""
         start = clock.monotonic()
-        if self.left < self._longest:
+        if self.left < max(0.0, self._longest, expected):
             self.late.append(section)
             return None
         found = content()
@@ -176,9 +179,10 @@ def gather(study: Findings, seconds: float = math.inf) -> tuple[str, list[str], 
     parts = _Sections(seconds)
     train = View(study.tree, study.X_train, study.train_rows)
     test = View(study.tree, study.X_test, study.test_rows)
-    tree, data_profile = tree_section(study, train, test), overview.data_section(study, train)
-    what_if, pair = what_if_section(study, test), relations.comparison_section(study, test)
+    data_profile, pair = overview.data_section(study, train), relations.comparison_section(study, test)
     classification, residuals = errors.classification_section(study, test), errors.residuals_section(study, test)
+    tree = parts.compute("tree", lambda: tree_section(study, train, test), expected=_TREE_FITS * study.tree_seconds)
+    what_if = parts.compute("what_if", lambda: what_if_section(study, test))
     shap = parts.compute("shap", lambda: explain.shap_section(study, test))
     importances = parts.compute(
         "importances", lambda: explain.importances_section(study, test, shap), is_always_there=True
@@ -190,7 +194,7 @@ def gather(study: Findings, seconds: float = math.inf) -> tuple[str, list[str], 
     associations = parts.compute("associations", lambda: relations.associations_section(study, train))
     reliability = parts.compute("reliability", lambda: errors.reliability_section(study, train, test))
     learning = parts.compute("learning", lambda: overview.learning_section(study, parts.left))
-    sentences, tiles = overview.summary(study, columns)
+    sentences, tiles = overview.summary(study, columns, tree is not None)
     sections = [
         _section("leaderboard", "Leaderboard", overview.leaderboard_section(study)),
         _section("tree", "Decision tree", tree),

@@ -30,7 +30,7 @@ from spinney._evaluate.study.plan import (
     estimator_for,
     simplicity,
 )
-from spinney._evaluate.study.prepare import BEST, SIMPLEST
+from spinney._evaluate.study.prepare import BEST, SIMPLEST, Prepared
 from spinney._evaluate.study.result import Study
 from spinney._evaluate.study.schedule import REFIT
 from spinney._evaluate.study.session import Session
@@ -43,7 +43,7 @@ _TIMES_MORE = 3.0  # rows of the table, relative to those studied: the ranking o
 _MOST_HELD_OUT, _HELD_OUT = 20_000, 0.05  # rows, and their fraction, that decide between boosting and the best model
 _SLOWER = 1.2  # that final fits may be than expected
 _MARGIN = 1.3  # of the time left that is shown
-_ROWS_OF_TREE = 10_000  # after an interruption
+_ROWS_OF_TREE, _TREE_SHARE = 10_000, 0.1  # of the report's tree with less than this share of the time left
 _ENOUGH_ROUNDS = 0.75  # of boosting: with less time other settings are better
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _PEER_LIBRARIES = ("lightgbm", "xgboost", "catboost")
@@ -58,10 +58,15 @@ class FinalFits:
     n_repeats: int
     models: dict[str, Any] = field(default_factory=dict)
     fit_seconds: dict[str, float] = field(default_factory=dict)  # of the fits to all training rows
-    larger: Any = None  # boosting fitted to nearly all rows of a large table
+    larger: Any = None  # boosting fitted to all rows, or nearly all rows of a large table
+    is_cut: bool = False  # whether the time limit has ended the latest final fit
     reason: str = ""  # why another model is kept than the preferred one
 
     def __post_init__(self) -> None:
+        with self.session.without_interrupts():
+            self._read_folds()
+
+    def _read_folds(self) -> None:
         self.folds = [fold for folds in self.session.repeats[: self.n_repeats] for fold in folds]
         self.test_ratio = float(np.mean([len(fold.held_out) / len(fold.train) for fold in self.folds]))
         self.out_of_fold = {trial.name: self._out_of_fold(trial) for trial in self.trials}
@@ -70,24 +75,45 @@ class FinalFits:
 
     def study(self) -> Study:
         """Fit, test, choose, calibrate and refit models; return the study."""
-        session, scores = self.session, {trial.name: self._scores_of(trial) for trial in self.trials}
-        order = self._ordered(self.trials, scores)
-        self._fit_all(order, self._preferred(order, scores))
-        tested = self._tested([trial.name for trial in order if trial.name in self.models])
-        order = [trial for trial in order if trial.name in tested]
-        best = self._retained(self._preferred(order, scores), order, scores)
-        calibration = self._calibration(best)
-        if calibration.by is not None:  # so that the saved model is the evaluated one
-            tested[best.name] = calibrated(tested[best.name], calibration.by)
-            self._recalibrate(best, calibration)
-            scores[best.name] = self._scores_of(best)
-            order = self._ordered(order, scores)
-        why = self._why(best, order)
-        session.notes.append(f"{why} {calibration.why}".rstrip())
-        model, single, single_model = self._final_models(best, order, calibration)
+        session = self.session
+        with session.without_interrupts():
+            scores = {trial.name: self._scores_of(trial) for trial in self.trials}
+            order = self._ordered(self.trials, scores)
+            preferred = self._preferred(order, scores)
+        self._fit_all(order, preferred)
+        with session.without_interrupts():
+            tested = self._tested([trial.name for trial in order if trial.name in self.models])
+            order = [trial for trial in order if trial.name in tested]
+            preferred = self._preferred(order, scores)
+        best = self._retained(preferred, order, scores)
+        with session.without_interrupts():
+            calibration = self._calibration(best)
+            if calibration.by is not None:  # so that the saved model is the evaluated one
+                tested[best.name] = calibrated(tested[best.name], calibration.by)
+                self._recalibrate(best, calibration)
+                scores[best.name] = self._scores_of(best)
+                order = self._ordered(order, scores)
+            why = self._why(best, order)
+            session.notes.append(f"{why} {calibration.why}".rstrip())
+        models = self._final_models(best, order, calibration)
+        with session.without_interrupts():
+            return self._found(best, order, scores, tested, models, why, calibration)
+
+    def _found(
+        self,
+        best: Trial,
+        order: list[Trial],
+        scores: Scores,
+        tested: dict[str, Floats],
+        models: tuple[Any, str, Any],
+        why: str,
+        calibration: Calibrated,
+    ) -> Study:
+        """Return the study of the final models."""
+        session, (model, single, single_model) = self.session, models
         for one in (model, single_model):
             _take_whole_tables(one)
-        tree = self.models[TREE] if TREE in self.models else self._tree()
+        tree, tree_seconds = self._tree()
         self._note_peers(order, best)
         session.progress.done()
         whole, train, test = session.whole, session.train, session.test
@@ -116,6 +142,7 @@ class FinalFits:
             single_model=single_model,
             calibration=calibration.why,
             tree=tree,
+            tree_seconds=tree_seconds,
             n_rows=whole.n_rows,
             seconds=session.budget.elapsed,
             is_interrupted=session.was_interrupted,
@@ -252,10 +279,10 @@ class FinalFits:
             return best
         if best.name == QUICK and lead.candidate.max_rows is not None and best.candidate.max_rows is None:
             self.reason = f"{QUICK} scores better on the folds, where it was fitted to more rows."
-            return lead
+            return self._larger(lead, best)
         if n_rows < _FAR_MORE * session.data.n_rows:
             return best
-        if n_rows >= _TIMES_MORE * session.data.n_rows and session.whole.time is None and self._is_free:
+        if self._is_free:
             return self._larger(lead, best)
         near = [lead] * self._is_near(lead, best, scores)
         for trial in [*([best, *near] if best.name == STACK else [*near, best]), *_own(order)]:
@@ -275,38 +302,51 @@ class FinalFits:
 
     @property
     def _is_free(self) -> bool:
-        """Whether rows that are not studied can be held out: they are in no group with others."""
-        whole = self.session.whole
-        return len(self.session.unstudied) > 0 and (whole.groups is None or whole.groups_are_copies)
+        """Whether many rows are not studied, and can be held out: they are in no group with others."""
+        session, whole = self.session, self.session.whole
+        is_large = whole.n_rows >= _TIMES_MORE * session.data.n_rows and len(session.unstudied) > 0
+        return is_large and whole.time is None and (whole.groups is None or whole.groups_are_copies)
 
     def _larger(self, lead: Trial, best: Trial) -> Trial:
-        """Fit boosting to nearly all rows; return it, or the best model if that predicts the other rows better."""
-        session = self.session
-        n_held_out = min(_MOST_HELD_OUT, int(_HELD_OUT * session.whole.n_rows), len(session.unstudied))
-        held_out = np.sort(np.random.RandomState(session.seed).permutation(session.unstudied)[:n_held_out])
-        rows = np.delete(np.arange(session.whole.n_rows), held_out)
-        fold, metric = session.whole.take(held_out), session.metrics[0]
+        """Fit boosting to all rows; return it, or the best model if that predicts other rows better.
+
+        Of a large table the other rows are held out from this fit. Of another one they are those of the test set,
+        which boosting has seen: they decide only against a fit that the time limit has ended.
+        """
+        session, rows, fold = self.session, None, self.session.test
+        if self._is_free:
+            n_held_out = min(_MOST_HELD_OUT, int(_HELD_OUT * session.whole.n_rows), len(session.unstudied))
+            held_out = np.sort(np.random.RandomState(session.seed).permutation(session.unstudied)[:n_held_out])
+            rows, fold = np.delete(np.arange(session.whole.n_rows), held_out), session.whole.take(held_out)
         try:
             model = self._last_fit(lead, rows)
         except KeyboardInterrupt:
             session.was_interrupted = True
             return best
-        runner = session.runner_of(fold)
-        scores = [
-            session.scorers.score(metric, runner.predict(one, fold.X), fold.y)
-            for one in (model, self.models[best.name])
-        ]
-        if not scores[0] >= scores[1]:
+        n_fitted = session.whole.n_rows if rows is None else len(rows)
+        if (rows is not None or self.is_cut) and not self._is_better(model, self.models[best.name], fold):
+            self.reason = ""
             session.notes.append(
-                f"{best.name} predicts {n_held_out:,} other rows better than boosting fitted to all {len(rows):,} rows."
+                f"{best.name} predicts {fold.n_rows:,} other rows better than {lead.name} fitted to all {n_fitted:,} "
+                "rows."
             )
             return best
-        self.reason = (
-            f"{best.name} scores best on a sample of the rows, but boosting, fitted to {len(rows):,} rows, predicts "
-            f"{n_held_out:,} others better."
-        )
+        if rows is not None:
+            self.reason = (
+                f"{best.name} scores best on a sample of the rows, but boosting, fitted to {n_fitted:,} rows, predicts "
+                f"{fold.n_rows:,} others better."
+            )
         self.larger = model
         return lead
+
+    def _is_better(self, model: Any, other: Any, fold: Prepared) -> bool:
+        """Return whether a model predicts some rows no worse than another one."""
+        session, runner = self.session, self.session.runner_of(fold)
+        with session.without_interrupts():
+            score, least = (
+                session.scorers.score(session.metrics[0], runner.predict(one, fold.X), fold.y) for one in (model, other)
+            )
+        return score >= least
 
     def _fits(self, trials: list[Trial]) -> bool:
         """Return whether there is time for fits to all rows; that of a single booster ends in time."""
@@ -355,6 +395,7 @@ class FinalFits:
             model = session.runner_of(session.whole).fit(candidate, rows, limit)
             if not limit.is_too_slow:
                 break
+        self.is_cut = limit.is_reached
         if limit.is_reached:
             note += f" and was ended by the time limit after {limit.n_rounds} of {limit.n_planned} rounds"
         if note:
@@ -434,7 +475,7 @@ class FinalFits:
             return as_fitted
         try:
             fitted = {
-                trial.name: self._last_fit(trial, spare=self._last_seconds(trials[k + 1 :]))
+                trial.name: self._fit_or_keep(trial, self._last_seconds(trials[k + 1 :]))
                 for k, trial in enumerate(trials)
             }
         except KeyboardInterrupt:
@@ -443,17 +484,37 @@ class FinalFits:
                 f"Interrupted: the final model is fitted to the {session.train.n_rows:,} training rows."
             )
             return as_fitted
-        session.notes.append(
-            f"The final model ({names}) is fitted to all {whole.n_rows:,} rows, including the test set."
-        )
+        if any(fitted[name] is not model for name, model in as_fitted.items()):
+            session.notes.append(
+                f"The final model ({names}) is fitted to all {whole.n_rows:,} rows, including the test set."
+            )
         return fitted
 
-    def _tree(self) -> Any:
-        """Return the tree of the report, if it is not among the models."""
+    def _fit_or_keep(self, trial: Trial, spare: float) -> Any:
+        """Fit a model to all rows; return the earlier model if the time limit has made the new one worse.
+
+        The test set decides: only the new fit has seen it.
+        """
         session = self.session
+        model, earlier = self._last_fit(trial, spare=spare), self.models[trial.name]
+        if not self.is_cut or self._is_better(model, earlier, session.test):
+            return model
+        session.notes.append(
+            f"Time was short: the final {trial.name} is that of the training rows, which predicts the test set better."
+        )
+        return earlier
+
+    def _tree(self) -> tuple[Any, float]:
+        """Return the tree of the report, and the seconds of its fit to all training rows."""
+        session = self.session
+        if TREE in self.models:
+            return self.models[TREE], self.fit_seconds.get(TREE, 0.0)
         tree = estimator_for(TREE, session.whole.task, session.plan.effort, session.seed, session.metrics[0])
-        most = _ROWS_OF_TREE if session.was_interrupted else None
-        return session.runner.fit(Candidate(TREE, tree, max_rows=most), None)
+        is_short = session.was_interrupted or session.budget.left < _TREE_SHARE * session.budget.seconds
+        most = min(_ROWS_OF_TREE, session.train.n_rows) if is_short else session.train.n_rows
+        start = clock.monotonic()
+        fitted = session.runner.fit(Candidate(TREE, tree, max_rows=most), None)
+        return fitted, (clock.monotonic() - start) * session.train.n_rows / most
 
     # ---- leaderboard -------------------------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class Findings:
     n_rows: int
     seconds: float
     n_repeats: int = 1
+    tree_seconds: float = 0.0
     versions: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     source: str = ""

@@ -58,6 +58,8 @@ class Study(Findings):
         How its probabilities were calibrated.
     tree : DecisionTreeClassifier or DecisionTreeRegressor
         A pruned tree, fitted to `X_train`.
+    tree_seconds : float
+        Time of its fit.
     n_rows : int
         Rows with a target in the table.
     seconds : float

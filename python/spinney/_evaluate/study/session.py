@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -236,8 +240,25 @@ class Session:
         done = [trial for trial in trials if len(trial.runs) >= n_repeats]
         if not done:
             raise ValueError(f"No model could be fitted. {' '.join(self.notes[-1:])}")
-        self._add_stack(done, n_repeats)
+        with self.without_interrupts():
+            self._add_stack(done, n_repeats)
         return done, n_repeats
+
+    @contextmanager
+    def without_interrupts(self) -> Iterator[None]:
+        """Let Ctrl-C wait until the end of short steps that a study needs; further fits are left out then."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def wait(*_: object) -> None:
+            self.was_interrupted = True
+
+        before = signal.signal(signal.SIGINT, wait)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def _first_repeat(self) -> None:
         """Run models on the first repeat, in the order of the schedule."""
