@@ -55,7 +55,7 @@ from spinney._boosting.options.engine_options import (
     monotone_directions,
     tree_learning_rate,
 )
-from spinney._boosting.options.recipe import Recipe, candidate_recipes, draw_seed, resolve
+from spinney._boosting.options.recipe import Recipe, draw_seed, resolve
 from spinney._boosting.ordered_classes import link_on
 from spinney._boosting.race import race
 from spinney._boosting.rounds import MeanThenDeviation, Rounds, fits_mean_first
@@ -157,7 +157,8 @@ class BoostingFit:
         recipe, task = self._read(X, inputs, None if file is None else file.seed)
         if file is not None:
             file.begin(settings, recipe, task)
-        recipe, rounds = _best(candidate_recipes(settings, recipe), partial(self._start, task=task, file=file))
+        rounds = self._start(recipe, task, file)
+        rounds.run()
         if isinstance(rounds, Rounds) and file is None and not rounds.is_interrupted:
             task = race(settings, recipe, rounds, task, self._rounds)
         result = self._result(recipe, rounds, task)
@@ -481,21 +482,3 @@ class BoostingFit:
             assert isinstance(rounds, Rounds)
             scores = rounds.with_held_out_scores(scores, [held_out for _, held_out in splits])
         return rows, scores
-
-
-def _best(
-    recipes: list[Recipe], start: Callable[[Recipe], Rounds | MeanThenDeviation]
-) -> tuple[Recipe, Rounds | MeanThenDeviation]:
-    """Boost with each recipe; return the best one and its rounds, the first of equals."""
-    best = recipes[0], start(recipes[0])
-    best[1].run()
-    for recipe in recipes[1:]:
-        if best[1].is_interrupted:
-            break
-        rounds = start(recipe)
-        rounds.run()
-        if rounds.is_interrupted:
-            break
-        if rounds.least_loss() < best[1].least_loss():
-            best = recipe, rounds
-    return best

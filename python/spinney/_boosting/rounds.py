@@ -314,10 +314,6 @@ class Rounds:
                 scores[:, rows] = member.best_scores[:, rows]
         return scores
 
-    def least_loss(self) -> float:
-        """Return the mean of the members' best held-out losses."""
-        return float(np.mean([min(member.held_out_curve) for member in self._members]))
-
     def _order(self) -> NDArray[np.intp]:
         return round_robin([member.n_retained() for member in self._members])
 
@@ -421,11 +417,6 @@ class MeanThenDeviation:
     def is_interrupted(self) -> bool:
         """Whether a callback or an interruption has ended the fit."""
         return self._mean.is_interrupted or (self._deviation is not None and self._deviation.is_interrupted)
-
-    def least_loss(self) -> float:
-        """Return the mean of the boosters' best held-out negative log-likelihoods."""
-        assert self._deviation is not None
-        return self._deviation.least_loss() / 2
 
     @property
     def n_dropped(self) -> NDArray[np.intp] | None:

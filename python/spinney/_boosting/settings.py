@@ -31,7 +31,6 @@ from spinney._data.feature import Unseen
 from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, parameter
 from spinney._estimator.rate_search import is_searched
 
-SEARCH = "search"  # the effort that tries several recipes
 AUTO = StrOptions({"auto"})
 RATE = StrOptions({"auto", "cv"})
 FRACTION = Interval(Real, 0.0, 1.0, closed="neither")
@@ -46,9 +45,7 @@ class BoosterParameters:
     """The parameters of all boosters, with their allowed values."""
 
     n_estimators: int | Auto = parameter(COUNT, AUTO, default="auto")
-    effort: float | Literal["search"] = parameter(
-        Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH}), default=0.5
-    )
+    effort: float = parameter(Interval(Real, 0.0, 1.0, closed="both"), default=0.5)
     learning_rate: float | Auto | Literal["cv"] = parameter(bounds("learning_rate"), RATE, default="auto")
     max_leaf_nodes: int | Auto | None = parameter(bounds("max_leaf_nodes"), None, AUTO, default="auto")
     max_depth: int | None = parameter(bounds("max_depth"), None, default=None)

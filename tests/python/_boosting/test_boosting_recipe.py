@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from spinney._boosting.boosters import mean_curve, round_robin
 from spinney._boosting.options import recipe as recipe_table
-from spinney._boosting.options.recipe import Recipe, candidate_recipes, resolve
+from spinney._boosting.options.recipe import Recipe, resolve
 from spinney._boosting.settings import BoostingSettings
 
 RNG = np.random.default_rng(5)
@@ -166,15 +166,13 @@ def test_the_number_of_trees_of_few_rows_is_bounded(n_scores, n_columns):
 def test_nodes_of_two_classes_look_at_fewer_of_many_columns():
     def share(n_rows, n_columns, **parameters):
         model = spinney.GradientBoostingClassifier(**parameters)
-        recipe = resolve(BoostingSettings.of(model), n_rows, 1, False, n_columns=n_columns)
-        return [tried.max_features for tried in candidate_recipes(BoostingSettings.of(model), recipe)]
+        return resolve(BoostingSettings.of(model), n_rows, 1, False, n_columns=n_columns).max_features
 
-    assert share(2999, 12) == share(50, 800) == [0.2]
-    assert share(3000, 12) == share(19_999, 12) == [0.3]
-    assert share(2999, 11) == share(3000, 11) == [0.5]  # each of few columns may be needed beside all others
-    assert share(20_000, 12) == [0.5]
-    assert share(500, 40, max_features=0.7) == [0.7]
-    assert set(share(500, 40, effort="search")) == set(share(500, 5, effort="search")) == {0.2, 0.5}
+    assert share(2999, 12) == share(50, 800) == 0.2
+    assert share(3000, 12) == share(19_999, 12) == 0.3
+    assert share(2999, 11) == share(3000, 11) == 0.5  # each of few columns may be needed beside all others
+    assert share(20_000, 12) == 0.5
+    assert share(500, 40, max_features=0.7) == 0.7
 
 
 def test_rounds_of_many_classes_are_few():
@@ -329,37 +327,6 @@ def test_rare_classes():
     assert np.isfinite(model.predict_proba(X)).all()
     each = spinney.GradientBoostingClassifier().fit(X[:12], np.arange(12))
     assert each.predict_proba(X[:12]).shape == (12, 12)
-
-
-def test_a_search_tries_recipes_that_the_user_leaves_open():
-    def tried(**parameters):
-        model = spinney.GradientBoostingClassifier(effort="search", **parameters)
-        return candidate_recipes(BoostingSettings.of(model), resolve(BoostingSettings.of(model), 500, 1, False))
-
-    usual, small, large, few, rough = tried()
-    assert (usual.max_leaf_nodes, small.max_leaf_nodes, large.max_leaf_nodes) == (6, 3, 24)
-    assert few.max_features < usual.max_features
-    assert rough.min_samples_leaf == 4 * usual.min_samples_leaf
-    assert len({recipe.n_folds for recipe in tried()}) == 1
-    assert len(tried(max_leaf_nodes=9)) == 3
-    assert len(tried(max_leaf_nodes=9, max_features=0.5, min_samples_leaf=4, l2_regularization=1.0)) == 1
-    model = spinney.GradientBoostingRegressor(effort="search", max_features=0.5, min_samples_leaf=4, max_leaf_nodes=9)
-    assert (
-        len(candidate_recipes(BoostingSettings.of(model), resolve(BoostingSettings.of(model), 500, 1, False))) == 2
-    )  # the penalty alone is open
-
-
-def test_a_search_keeps_the_recipe_of_least_held_out_loss():
-    how = {"learning_rate": 0.3, "n_iter_no_change": 4}
-    sums = np.random.default_rng(0).normal(size=(300, 6))
-    y = sums.sum(axis=1) + np.random.default_rng(1).normal(size=300)
-    usual, best = (spinney.GradientBoostingRegressor(**how, effort=e).fit(sums, y) for e in (0.5, "search"))
-    assert best.validation_score_.min() < usual.validation_score_.min()
-    assert best.fingerprint() == clone(best).set_params(n_jobs=1).fit(sums, y).fingerprint()
-    ended = clone(best).set_params(callbacks=lambda about: about["round"] == 3).fit(sums, y)
-    assert ended.stopped_because_ == "a callback stopped the fit"
-    with pytest.raises(ValueError, match=r"effort='search' compares recipes by cross-validation"):
-        values(effort="search", n_estimators=10).fit(X, VALUES)
 
 
 def test_the_curve_of_several_members_is_the_mean_of_what_each_has_reached():

@@ -90,7 +90,6 @@ def test_a_client_that_must_not_be_waited_for():
         {"growth": {"forced_splits": {"feature": "x", "threshold": 0.5}}},
         {"n_estimators": "auto", "n_iter_no_change": 2, "max_leaf_nodes": 4},
         {"n_estimators": "auto", "n_iter_no_change": 2, "max_leaf_nodes": 4, "loss": "normal"},
-        {"n_estimators": "auto", "effort": "search", "n_iter_no_change": 1, "learning_rate": 0.5},
         {"init": spinney.DecisionTreeRegressor(max_depth=2)},
     ],
 )

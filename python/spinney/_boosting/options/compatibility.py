@@ -12,7 +12,7 @@ from spinney._boosting.evaluation import takes_predictions
 from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import TRAITS
 from spinney._boosting.options.recipe import Recipe, makes_folds
-from spinney._boosting.settings import SEARCH, BoostingSettings
+from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.target_encoding import high_cardinality_columns
 from spinney._data.feature import RemoteTable
 from spinney._data.schema import Input
@@ -244,7 +244,6 @@ def why_not_partitioned(settings: BoostingSettings, inputs: FitInputs) -> str | 
     loss = settings.loss
     folds = makes_folds(settings, inputs.has_validation_rows)
     reasons = {
-        f"effort={SEARCH!r} tries several recipes on the same rows": settings.effort == SEARCH,
         "growth='symmetric' has one split for all nodes of a level": settings.growth == "symmetric",
         "leaves='vector' has several values in a leaf": settings.leaves == "vector",
         f"sampling={settings.sampling!r} compares the gradients of all rows": (settings.sampling != "uniform"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from spinney._boosting.settings import SEARCH, BoostingSettings
+from spinney._boosting.settings import BoostingSettings
 
 _SUBSAMPLE = 0.7  # of every second booster of a small table
 _SOME_COLUMNS = 0.35  # max_features of every other pair of boosters of a small table, for numeric targets
@@ -36,40 +36,11 @@ def resolve(
     return Recipe(**decide(situation), stops_early=situation.stops_early, is_auto=situation.is_auto)
 
 
-def candidate_recipes(settings: BoostingSettings, recipe: Recipe) -> list[Recipe]:
-    """Return the recipes to try on the same folds: the default one, and others if `effort` is "search".
-
-    Each of the others suits some tables better: additive effects, interactions, many redundant columns, noise. The
-    user's settings do not change, and duplicates are left out.
-    """
-    if settings.effort != SEARCH:
-        return [recipe]
-    if not recipe.n_folds:
-        raise ValueError(
-            "effort='search' compares recipes by cross-validation. It needs n_estimators='auto', no X_val, "
-            f"early_stopping or estimator in init, and at least {FEWEST_ROWS} rows."
-        )
-    leaves, rows = recipe.max_leaf_nodes or 31, recipe.min_samples_leaf or 1
-    other_columns = 0.5 if recipe.max_features == FEW_COLUMNS else FEW_COLUMNS
-    others: list[dict[str, Any]] = [
-        {"max_leaf_nodes": 3},
-        {"max_leaf_nodes": 4 * leaves},
-        {"max_features": other_columns, "alternates_trees": False},
-        {"min_samples_leaf": 4 * rows, "l2_regularization": 10 * recipe.l2_regularization, "alternates_trees": False},
-    ]
-    found = [recipe]
-    for other in others:
-        made = replace(recipe, **{k: v for k, v in other.items() if _is_auto(getattr(settings, k, "auto"))})
-        if made not in found and made != replace(recipe, alternates_trees=False):
-            found.append(made)
-    return found
-
-
 def may_race(settings: BoostingSettings, recipe: Recipe, n_rows: int, n_scores: int) -> bool:
     """Return whether other recipes compete with the default one on the same folds: see `race`."""
     if n_scores > _FEW_SCORES and n_rows * n_scores > _FEW_NUMBERS:  # 1,000 rows take less than half a second
         return False
-    if not recipe.linear_leaves or isinstance(settings.effort, str) or settings.effort < _LEAST_EFFORT_OF_A_RACE:
+    if not recipe.linear_leaves or settings.effort < _LEAST_EFFORT_OF_A_RACE:
         return False
     return not settings.changed - _CHANGED_IN_A_RACE and settings.metrics == (None,)
 
@@ -171,7 +142,7 @@ class Situation:
     @property
     def work(self) -> float:
         """Factor of the number of boosters and rounds, from 0.5 to 2, by the parameter `effort`."""
-        effort = 0.5 if self.settings.effort == SEARCH else float(self.settings.effort)
+        effort = float(self.settings.effort)
         return 0.5 + effort if effort < 0.5 else 2 * effort
 
     def is_auto_parameter(self, parameter: str) -> bool:
