@@ -178,8 +178,10 @@ class Schema:
     def _split_features(self, features: tuple[Feature, ...], names: list[str]) -> tuple[Feature, ...]:
         if self.pool is None:
             return features
-        combined = (Feature(self.pool.name(k, names), "number") for k in range(len(self.pool)))
-        return (*(features[j] for j in self.pool.plain), *combined)
+        combined = (self.pool.name(k, names) for k in range(len(self.pool)))
+        taken = set(names)
+        unlike = (f"({name})" if name in taken else name for name in combined)
+        return (*(features[j] for j in self.pool.plain), *(Feature(name, "number") for name in unlike))
 
     @property
     def n_split_features(self) -> int:

@@ -14,7 +14,7 @@ def select(loss_of: Callable[[Floats], float], predicted: Floats, n_steps: int) 
     """Return how often each member is selected.
 
     Each step adds the member that gives the smallest loss of the mean of the selected members, the first of equal
-    ones. The selection after the best step is returned, the shortest of equal ones.
+    ones. The selection after the best step is returned, the shortest of equal ones; the first if no loss is finite.
 
     Parameters
     ----------
@@ -36,6 +36,6 @@ def select(loss_of: Callable[[Floats], float], predicted: Floats, n_steps: int) 
         total = total + predicted[k]
         counts = counts.copy()
         counts[k] += 1
-        if losses[k] < best_loss:
+        if losses[k] < best_loss or step == 1:
             best, best_loss = counts, losses[k]
     return best

@@ -11,6 +11,7 @@ import spinney
 from oracle.saved import through_bytes
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import log_loss
+from spinney._estimator.greedy import select
 
 N = 400
 
@@ -50,6 +51,10 @@ def test_symmetric_trees_join_where_they_lower_the_out_of_fold_loss() -> None:
     assert np.mean(one) < 0.4 < 0.5 < np.mean(race)
     errors = [np.square(model._calibration.predicted[:, 0] - model._calibration.target).mean() for model in models]
     assert errors[1] < errors[0]
+
+
+def test_without_a_finite_loss_the_first_recipe_is_selected() -> None:
+    assert select(lambda _: np.inf, np.ones((2, 3)), 4).tolist() == [1, 0]
 
 
 def is_symmetric(tree: Any) -> bool:

@@ -119,6 +119,14 @@ def test_text_names_the_combined_columns() -> None:
     assert " a + " not in text.replace("├── a + b", "").replace("└── a + b", "")
 
 
+def test_a_combined_column_with_the_name_of_a_column_has_parentheses() -> None:
+    X, y = table()
+    named = {"a": X["a"], "c": X["c"], "a × c": X["b"]}
+    model = small(spinney.GradientBoostingRegressor, feature_combinations=[("a", "*", "c")]).fit(named, y)
+    assert [feature.name for feature in model.schema_.split_features] == ["a", "c", "a × c", "(a × c)"]
+    assert "(a × c) ≤" in "".join(str(rule) for rule in spinney.rules(model.estimators_[0, 0]))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
