@@ -305,7 +305,7 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
 def _why_not_online(model: LinearRegressor) -> str | None:
     if not isinstance(model.alpha, str):
         return None
-    return "needs a number: alpha='cv' compares the errors of all rows, which partial_fit has not. Pass alpha=1.0."
+    return "needs a number: alpha='cv' compares errors of all rows, which partial_fit does not have. Pass alpha=1.0."
 
 
 @estimator
