@@ -75,8 +75,13 @@ def row_dots(matrix: Any, vector: Floats) -> Floats:
     return np.bincount(rows, weights=products, minlength=matrix.shape[0]).astype(np.float64, copy=False)
 
 
+_PANEL = 32  # columns of a factor, or right-hand sides, that are computed together: they stay in the cache
+
+
 def cholesky(matrices: Floats) -> Floats:
     """Lower factors L of symmetric positive definite matrices L Lᵀ, (…, k, k); all matrices at once."""
+    if matrices.ndim == 2:
+        return _cholesky(matrices)
     factor = np.zeros_like(matrices)
     for j in range(matrices.shape[-1]):
         rest = matrices[..., j:, j].copy()
@@ -87,9 +92,26 @@ def cholesky(matrices: Floats) -> Floats:
     return factor
 
 
+def _cholesky(matrix: Floats) -> Floats:
+    """Return the factor of one matrix, panel by panel of its columns; the same operations for each entry."""
+    upper = np.zeros_like(matrix)  # row j holds column j of the factor
+    for begin in range(0, len(matrix), _PANEL):
+        panel = matrix[begin:, begin : begin + _PANEL].T.copy()
+        products = np.empty_like(panel)
+        for row in upper[:begin, begin:]:
+            panel -= np.multiply(row[: len(panel), np.newaxis], row, out=products)
+        for j, column in enumerate(panel):
+            for row in upper[begin : begin + j, begin + j :]:
+                column[j:] -= row[0] * row
+            upper[begin + j, begin + j :] = column[j:] / np.sqrt(column[j])
+    return np.ascontiguousarray(upper.T)
+
+
 def solve_factored(factor: Floats, right: Floats) -> Floats:
     """Solutions x of L Lᵀ x = b for factors (…, k, k) and right-hand sides (…, k)."""
     k = factor.shape[-1]
+    if factor.ndim == 2 and right.ndim == 2 and len(right) > 1:
+        return _solve_many(factor, right)
     x = right.copy()
     for j in range(k):
         x[..., j] /= factor[..., j, j]
@@ -97,6 +119,21 @@ def solve_factored(factor: Floats, right: Floats) -> Floats:
     for j in range(k - 1, -1, -1):
         x[..., j] /= factor[..., j, j]
         x[..., :j] -= factor[..., j, :j] * x[..., j : j + 1]
+    return x
+
+
+def _solve_many(factor: Floats, right: Floats) -> Floats:
+    """Return the solutions of one factor, for some right-hand sides at a time; the same operations for each."""
+    x, columns = np.empty_like(right), np.ascontiguousarray(factor.T)
+    for begin in range(0, len(right), _PANEL):
+        some = right[begin : begin + _PANEL].T.copy()
+        for j in range(len(factor)):
+            some[j] /= factor[j, j]
+            some[j + 1 :] -= columns[j, j + 1 :, np.newaxis] * some[j]
+        for j in range(len(factor) - 1, -1, -1):
+            some[j] /= factor[j, j]
+            some[:j] -= factor[j, :j, np.newaxis] * some[j]
+        x[begin : begin + _PANEL] = some.T
     return x
 
 

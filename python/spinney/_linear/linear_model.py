@@ -13,8 +13,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.design import Design
+from spinney._data.design import CATEGORY, Design
 from spinney._data.display import plural
 from spinney._data.feature import Unseen
 from spinney._data.types import Floats, TableLike
@@ -34,7 +35,8 @@ from spinney._estimator.online import (
 from spinney._estimator.parameters import UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import SingleTarget, read_weights
-from spinney._linear.solve import Logistic, Ridge, solve_ridge, with_squared_errors
+from spinney._linear.solve import MOST_FACTORED, Logistic, Ridge, solve_ridge, with_squared_errors
+from spinney._linear.terms import CodedTerms, DenseTerms
 from spinney._model.file.codec import SavedState, number
 from spinney._model.linear import FittedLinear
 from spinney._model.model import FittedModel
@@ -58,7 +60,7 @@ class LinearRows:
 
     Attributes
     ----------
-    terms : ndarray of shape (n_terms, n_rows)
+    terms : DenseTerms or CodedTerms
         Scaled terms of the design.
     target : ndarray of shape (n_rows,)
         Numeric target, or class codes.
@@ -70,7 +72,7 @@ class LinearRows:
         Number of classes; 0 in a regression.
     """
 
-    terms: Floats
+    terms: DenseTerms | CodedTerms
     target: Floats
     weight: Floats
     penalty: Floats
@@ -125,10 +127,10 @@ class BaseLinear(TableEstimator):
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         design = Design.learn(columns, schema, weight)
         used = weight > 0
-        terms = design.matrix(columns)
+        terms = self._terms(design, columns)
         if not used.all():
             target.require_rows(weight)
-            terms, weight = np.ascontiguousarray(terms[:, used]), weight[used]
+            terms, weight = terms.take(used), weight[used]
         rows = LinearRows(terms, target.values[used], weight, self._penalty(design), target.n_classes or 0)
         self._set_solved(schema, target, design, *self._solve(rows))
         forget_batches(self)
@@ -161,7 +163,7 @@ class BaseLinear(TableEstimator):
         else:
             design = self.linear_.design
         used = batch.weight > 0
-        terms = np.ascontiguousarray(design.matrix(batch.columns)[:, used])
+        terms = DenseTerms(design.matrix(batch.columns)).take(used)
         target, n_classes = batch.target.values[used], batch.target.n_classes or 0
         rows = LinearRows(terms, target, batch.weight[used], self._penalty(design), n_classes)
         solved, quadratic = self._continue(rows, getattr(self, "_online", None))
@@ -178,6 +180,9 @@ class BaseLinear(TableEstimator):
         assert isinstance(model, FittedLinear)
         n = (len(model.design) + 1) * len(model.constants)
         check_state(found, curvature=(1, n, n), slope=(1, n), constant=(1,))
+
+    def _terms(self, design: Design, columns: _engine.Table) -> DenseTerms | CodedTerms:
+        return DenseTerms(design.matrix(columns))
 
     def _scores(self, X: TableLike) -> Floats:
         return self._by_blocks(X, lambda columns: self.linear_.scores(columns, 0))
@@ -237,6 +242,10 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
     predict_proba = table_estimator.predict_proba
     predict_log_proba = table_estimator.predict_log_proba
     decision_function = table_estimator.decision_function
+
+    def _terms(self, design: Design, columns: _engine.Table) -> DenseTerms | CodedTerms:
+        is_coded = len(design) > MOST_FACTORED and bool((design.kind == CATEGORY).any())
+        return CodedTerms.of(design, columns) if is_coded else super()._terms(design, columns)
 
     def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
         penalty = rows.penalty / self.C
@@ -336,7 +345,8 @@ class LinearRegressor(RegressorMixin, BaseLinear):
     _saved: ClassVar[SavedState] = SavedState("fitted", {"alpha_": number(0.0), **SAVED_ONLINE})
 
     def _solve(self, rows: LinearRows) -> tuple[Floats, Floats, str]:
-        ridge = Ridge(rows.terms, rows.target, rows.weight, rows.penalty)
+        assert isinstance(rows.terms, DenseTerms)
+        ridge = Ridge(rows.terms.matrix, rows.target, rows.weight, rows.penalty)
         self.alpha_ = min(_ALPHAS, key=ridge.leave_one_out_error) if isinstance(self.alpha, str) else float(self.alpha)
         coefficients, intercept = ridge.solve(self.alpha_)
         return coefficients[:, np.newaxis], np.array([intercept]), "identity"
@@ -367,7 +377,8 @@ class LinearRegressor(RegressorMixin, BaseLinear):
 
     def _continue(self, rows: LinearRows, state: OnlineState | None) -> tuple[tuple[Floats, Floats, str], Quadratic]:
         earlier = Quadratic.of(len(rows.terms) + 1, state)
-        total = with_squared_errors(earlier, rows.terms, rows.target, rows.weight)
+        assert isinstance(rows.terms, DenseTerms)
+        total = with_squared_errors(earlier, rows.terms.matrix, rows.target, rows.weight)
         self.alpha_ = float(self.alpha)
         coefficients, intercept = solve_ridge(total, self.alpha_ * rows.penalty, bool(self.scale))
         return (coefficients[:, np.newaxis], np.array([intercept]), "identity"), total

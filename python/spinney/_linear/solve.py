@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from spinney._data.reproducible import cholesky, exp, log, solve_factored
 from spinney._data.types import Floats
 from spinney._estimator.online import Quadratic
+from spinney._linear.terms import CodedTerms, DenseTerms, combined, weighted_sums
 
 _MOST_STEPS = 100  # of Newton's method; it usually takes ten
-_MOST_FACTORED = 1000  # terms
+MOST_FACTORED = 1000  # terms
 _CLOSE_ENOUGH = 1e-20  # squared Newton decrement relative to the loss
 _LEAST_CURVATURE = 1e-30  # of the loss of a row, where all probabilities are 0 or 1: keeps steps finite
 
@@ -21,15 +22,7 @@ def gram(terms: Floats, weight: Floats) -> Floats:
     """Return the weighted products of all pairs of terms, (n_terms, n_terms)."""
     found = np.empty((len(terms), len(terms)))
     for i, term in enumerate(terms):
-        found[i, i:] = found[i:, i] = (terms[i:] * (term * weight)).sum(axis=1)
-    return found
-
-
-def combined(terms: Floats, coefficients: Floats) -> Floats:
-    """Sum of the terms times their coefficients, (n_scores, n_rows)."""
-    found = np.zeros((coefficients.shape[1], terms.shape[1]))
-    for term, coefficient in zip(terms, coefficients, strict=True):
-        found += coefficient[:, np.newaxis] * term
+        found[i, i:] = found[i:, i] = weighted_sums(terms[i:], (term * weight)[np.newaxis])[:, 0]
     return found
 
 
@@ -38,6 +31,9 @@ def combined(terms: Floats, coefficients: Floats) -> Floats:
 
 class Ridge:
     """Ridge regression, prepared for several values of alpha.
+
+    With more than 1,000 terms, and more terms than rows, the equations are those of the rows: their matrix is K + alpha
+    / weight, where K has the products of the rows, and the coefficients are combinations of the rows.
 
     Parameters
     ----------
@@ -53,9 +49,15 @@ class Ridge:
         self._means = (terms * weight).sum(axis=1) / self._total
         self._mean = float((target * weight).sum() / self._total)
         self._terms, self._target = terms - self._means[:, np.newaxis], target - self._mean
-        self._gram = gram(self._terms, weight)
-        self._right = (self._terms * (self._target * weight)).sum(axis=1)
-        self._penalty = penalty
+        self._is_by_row = len(terms) > max(MOST_FACTORED, terms.shape[1])
+        if self._is_by_row:
+            self._root = np.sqrt(penalty)[:, np.newaxis]
+            self._terms /= self._root
+            self._gram = gram(np.ascontiguousarray(self._terms.T), np.ones(len(terms)))
+            self._penalty, self._right = 1 / weight, self._target
+        else:
+            self._gram = gram(self._terms, weight)
+            self._penalty, self._right = penalty, (self._terms * (self._target * weight)).sum(axis=1)
 
     def solve(self, alpha: float) -> tuple[Floats, float]:
         """Return coefficients and intercept for a value of alpha."""
@@ -65,9 +67,14 @@ class Ridge:
     def leave_one_out_error(self, alpha: float) -> float:
         """Return the leave-one-out mean squared error; a row of weight 2 counts as two rows, one of them left out."""
         factor = self._factor(alpha)
-        residual = self._target - combined(self._terms, self._coefficients(factor)[:, np.newaxis])[0]
-        rows = np.ascontiguousarray(self._terms.T)
-        leverage = 1 / self._total + (rows * solve_factored(factor, rows)).sum(axis=1)
+        if self._is_by_row:
+            inverse = solve_factored(factor, np.eye(len(factor)))
+            residual = alpha * solve_factored(factor, self._right) * self._penalty
+            leverage = 1 / self._total + (1 - alpha * np.diag(inverse) * self._penalty) * self._penalty
+        else:
+            residual = self._target - combined(self._terms, self._coefficients(factor)[:, np.newaxis])[0]
+            rows = np.ascontiguousarray(self._terms.T)
+            leverage = 1 / self._total + (rows * solve_factored(factor, rows)).sum(axis=1)
         left = 1 - np.minimum(self._weight, 1) * leverage
         errors = residual / np.maximum(left, np.finfo(float).eps)
         return float((self._weight * errors**2).sum() / self._total)
@@ -79,7 +86,10 @@ class Ridge:
         return cholesky(self._gram + np.diag(alpha * self._penalty + slack))
 
     def _coefficients(self, factor: Floats) -> Floats:
-        return solve_factored(factor, self._right)
+        solution = solve_factored(factor, self._right)
+        if not self._is_by_row:
+            return solution
+        return weighted_sums(self._terms / self._root, solution[np.newaxis])[:, 0]
 
 
 def with_squared_errors(earlier: Quadratic, terms: Floats, target: Floats, weight: Floats) -> Quadratic:
@@ -116,7 +126,7 @@ class Logistic:
 
     Parameters
     ----------
-    terms : ndarray of shape (n_terms, n_rows)
+    terms : DenseTerms or CodedTerms
     codes : ndarray of int, shape (n_rows,)
     weight : ndarray of shape (n_rows,)
         Positive.
@@ -130,14 +140,14 @@ class Logistic:
 
     def __init__(
         self,
-        terms: Floats,
+        terms: DenseTerms | CodedTerms,
         codes: NDArray[np.intp],
         weight: Floats,
         penalty: Floats,
         n_classes: int,
         earlier: Quadratic | None = None,
     ) -> None:
-        self._terms = np.concatenate([terms, np.ones((1, terms.shape[1]))])
+        self._terms = terms.with_constant()
         self._weight = weight
         self._penalty = np.append(penalty, 0.0)[:, np.newaxis]
         is_class = (codes == np.arange(n_classes)[:, np.newaxis]).astype(np.float64)
@@ -168,7 +178,7 @@ class Logistic:
 
     def _loss_and_proba(self, coefficients: Floats) -> tuple[float, Floats]:
         """Return the loss, and the probabilities of the classes that have a score, (n_scores, n_rows)."""
-        scores = combined(self._terms, coefficients)
+        scores = self._terms.combined(coefficients)
         own = (scores * self._is_class).sum(axis=0)
         most = scores.max(axis=0)
         if len(scores) == 1:
@@ -188,27 +198,28 @@ class Logistic:
     def with_rows(self, coefficients: Floats) -> Quadratic:
         """Return the loss of earlier rows plus that of these, expanded at some coefficients."""
         assert self._earlier is not None
+        assert isinstance(self._terms, DenseTerms)
         flat, n = _by_score(coefficients), len(self._terms)
         loss, proba = self._loss_and_proba(coefficients)
         loss -= float((self._penalty * coefficients**2).sum()) / 2 + self._earlier.value(flat)
         curvature = np.empty((len(flat), len(flat)))
         for k, m in zip(*np.triu_indices(len(proba)), strict=True):
             factor = proba[k] * ((k == m) - proba[m])
-            block = gram(self._terms, self._weight * factor)
+            block = gram(self._terms.matrix, self._weight * factor)
             curvature[k * n : (k + 1) * n, m * n : (m + 1) * n] = block
             curvature[m * n : (m + 1) * n, k * n : (k + 1) * n] = block
         return self._earlier.plus(loss, _by_score(self._products(proba - self._is_class)), curvature, flat)
 
     def _products(self, by_row: Floats) -> Floats:
         """Return the sums over the rows of terms times weighted numbers, (n_terms, n_scores)."""
-        return np.column_stack([(self._terms * (self._weight * numbers)).sum(axis=1) for numbers in by_row])
+        return self._terms.weighted_sums(self._weight * by_row)
 
     def _newton_step(self, gradient: Floats, proba: Floats) -> Floats:
         """Solve the Newton equations to a precision relative to the size of the gradient."""
         conditioned = self._preconditioner(proba)
         step, rest = np.zeros_like(gradient), gradient
         direction = better = conditioned(rest)
-        if len(proba) == 1 and (len(self._terms) <= _MOST_FACTORED or self._earlier is not None):
+        if len(proba) == 1 and (len(self._terms) <= MOST_FACTORED or self._earlier is not None):
             return better
         size = first = float((rest * better).sum())
         for _ in range(gradient.size + 10):
@@ -229,11 +240,11 @@ class Logistic:
         """Return the inverse of the Hessian's part common to all scores, or of its diagonal if there are many terms."""
         curvature = (proba * (1 - proba)).mean(axis=0)
         weight = self._weight * np.maximum(curvature, _LEAST_CURVATURE)
-        if len(self._terms) > _MOST_FACTORED and self._earlier is None:
-            diagonal = (self._terms**2 * weight).sum(axis=1)[:, np.newaxis] + self._penalty
+        if isinstance(self._terms, CodedTerms) or (len(self._terms) > MOST_FACTORED and self._earlier is None):
+            diagonal = self._terms.weighted_squares(weight)[:, np.newaxis] + self._penalty
             diagonal += 1e-13 * diagonal.max() + 1e-300
             return lambda vector: np.asarray(vector / diagonal)
-        hessian = gram(self._terms, weight)
+        hessian = gram(self._terms.matrix, weight)
         if self._earlier is not None:  # the mean of the curvatures of the scores
             n, n_scores = len(self._terms), len(proba)
             own = self._earlier.curvature.reshape(n_scores, n, n_scores, n)
@@ -244,7 +255,7 @@ class Logistic:
 
     def _hessian_times(self, direction: Floats, proba: Floats) -> Floats:
         """Return the Hessian of the loss times a direction."""
-        change = combined(self._terms, direction) * proba
+        change = self._terms.combined(direction) * proba
         image = self._products(change - proba * change.sum(axis=0)) + self._penalty * direction
         if self._earlier is not None:
             image += self._by_term(self._earlier.product(_by_score(direction)))
