@@ -20,7 +20,7 @@ CLASSIFIERS = {
     "scoring of AdaBoost": lambda name, y: spinney.AdaBoostClassifier(
         n_estimators=3, scoring=name, early_stopping=True
     ).fit(X, y),
-    "scoring of a tree": lambda name, y: spinney.DecisionTreeClassifier(prune="cv", scoring=name).fit(X, y),
+    "scoring of a tree": lambda name, y: spinney.DecisionTreeClassifier(prune="cv", cv=3, scoring=name).fit(X, y),
     "scoring of k-NN": lambda name, y: spinney.KNeighborsClassifier(n_neighbors="cv", cv=3, scoring=name).fit(X, y),
     "oob_score of a forest": lambda name, y: spinney.RandomForestClassifier(n_estimators=40, oob_score=name).fit(X, y),
     "oob_score of bagging": lambda name, y: spinney.BaggingClassifier(n_estimators=40, oob_score=name).fit(X, y),
@@ -32,7 +32,7 @@ REGRESSORS = {
     "scoring of boosting": lambda name: spinney.GradientBoostingRegressor(
         n_estimators=3, scoring=name, early_stopping=True
     ).fit(X, NUMBERS),
-    "scoring of a tree": lambda name: spinney.DecisionTreeRegressor(prune="cv", scoring=name).fit(X, NUMBERS),
+    "scoring of a tree": lambda name: spinney.DecisionTreeRegressor(prune="cv", cv=3, scoring=name).fit(X, NUMBERS),
     "oob_score of a forest": lambda name: spinney.RandomForestRegressor(n_estimators=40, oob_score=name).fit(
         X, NUMBERS
     ),

@@ -891,6 +891,7 @@ def test_ctrl_c_between_the_fits_loses_nothing(monkeypatch, step):
     assert len(found.predict(found.X_test)) == 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_larger", [True, False])
 def test_a_sample_does_not_decide_against_boosting_of_all_rows(monkeypatch, is_larger):
     """Boosting on many rows is compared with the best model of the sample on rows that neither has seen."""

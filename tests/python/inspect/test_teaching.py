@@ -403,7 +403,7 @@ def risk_of_a_density(sample, width):
 
 def test_rounded_values_make_the_bandwidth_warn():
     with pytest.warns(UserWarning, match="Pass a bandwidth"):
-        teaching.kernel_density(np.round(np.random.default_rng(0).normal(30, 3, 2000)))
+        teaching.kernel_density(np.round(np.random.default_rng(0).normal(30, 3, 300)))
 
 
 @pytest.mark.parametrize(

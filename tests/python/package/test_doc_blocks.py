@@ -25,7 +25,8 @@ PAGES = {
     if MADE_BY_THE_BUILD.isdisjoint(path.relative_to(ROOT).parts)
 }
 SLOW = re.compile(  # hundreds of fits each, or a cluster
-    "adaboost|bagging|bias_variance|cluster|comparing|contest|explaining|fragility|pruning|report|stacking|study|tuning"
+    "adaboost|bagging|bias_variance|cluster|comparing|contest|explaining|forests|fragility|imbalanced|neighbours|pruning|report|shap|"
+    "stacking|study|tuning"
 )
 DIRECTIVE = re.compile(
     r"^(?:\.\. not run: (?P<reason>.+)\n\n)?\.\. code-block:: (?P<language>\w+)\n\n(?P<body>(?:(?: +.*)?\n)+)",

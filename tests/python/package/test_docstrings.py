@@ -166,6 +166,7 @@ def test_a_class_of_the_same_name_elsewhere_keeps_its_docstring():
     assert kind.__doc__ == "Mine."
 
 
+@pytest.mark.slow
 def test_editors_see_what_help_shows(tmp_path):
     stub = tmp_path / "__init__.pyi"
     assert make_public_stub.main([str(stub)]) == 0

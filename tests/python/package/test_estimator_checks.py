@@ -1,4 +1,5 @@
-"""scikit-learn's own checks, all of them; what only has other defaults goes with the slow tests."""
+"""scikit-learn's own checks, all of them; what shares most of its code with another estimator, or only has other
+settings, goes with the slow tests."""
 
 import pytest
 import spinney
@@ -44,9 +45,7 @@ def check_all(estimator):
         spinney.LinearRegressor(alpha=1.0),  # with partial_fit, as the next
         spinney.LinearSVR(loss="squared_epsilon_insensitive"),
         spinney.VotingClassifier(["tree", "linear"]),
-        spinney.VotingRegressor(["tree", "linear"]),
         spinney.FunctionalBoostingClassifier(n_estimators=10, learning_rate=0.5),
-        spinney.FunctionalBoostingRegressor(n_estimators=20, learning_rate=0.5),
         spinney.SVC(),
         spinney.SVR(),
         spinney.NuSVC(nu=0.18),  # feasible for all tables of the checks; below, one of them has no unique solution
@@ -58,7 +57,6 @@ def check_all(estimator):
         spinney.LinearSVR(),
         spinney.Perceptron(),
         spinney.HistogramClassifier(),
-        spinney.HistogramRegressor(),
         spinney.HistogramDensity(),
     ],
     ids=repr,
@@ -70,6 +68,9 @@ def test_scikit_learns_checks(estimator):
 @pytest.mark.parametrize(
     "estimator",
     [
+        spinney.HistogramRegressor(),
+        spinney.VotingRegressor(["tree", "linear"]),
+        spinney.FunctionalBoostingRegressor(n_estimators=20, learning_rate=0.5),
         spinney.ExtraTreeClassifier(),
         spinney.ExtraTreeRegressor(),
         spinney.ExtraTreesClassifier(n_estimators=5),
