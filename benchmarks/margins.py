@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -154,30 +155,32 @@ def linear(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def wide(options: argparse.Namespace) -> Iterator[Row]:
-    """Fit 150 rows of many columns, and predict one: arrays and frames."""
+    """Fit 150 rows of many columns, and predict one: arrays, and frames of pandas and polars."""
     import pandas as pd
+    import polars as pl
     import sklearn.linear_model
     import sklearn.neighbors
     import sklearn.svm
     import spinney
 
     modules = {
-        "LinearSVC": sklearn.svm,
-        "SVC": sklearn.svm,
-        "KNeighborsClassifier": sklearn.neighbors,
+        **dict.fromkeys(("LinearSVC", "LinearSVR", "SVC", "SVR", "NuSVC"), sklearn.svm),
+        **dict.fromkeys(("KNeighborsClassifier", "KNeighborsRegressor"), sklearn.neighbors),
         "Perceptron": sklearn.linear_model,
     }
     for n_columns in (10, 2_000) if options.quick else (10, 100, 2_000, 10_000):
-        X, y = np.random.default_rng(0).normal(size=(150, n_columns)), np.arange(150) % 2
-        for kind, rows in (("array", X), ("frame", pd.DataFrame(X, columns=[f"c{j}" for j in range(n_columns)]))):
-            for name, module in modules.items():
-                models = {"ours": getattr(spinney, name)(n_jobs=2), "peer": getattr(module, name)()}
-                calls = {"fit": {side: partial(model.fit, rows, y) for side, model in models.items()}}
-                calls["one row"] = {side: partial(model.predict, rows[:1]) for side, model in models.items()}
-                for call, sides in calls.items():
-                    yield beside(
-                        f"{name}, {kind}, {n_columns} columns: {call}", play(sides, options.rounds), target=">= 0.5"
-                    )
+        rng, names = np.random.default_rng(0), [f"c{j}" for j in range(n_columns)]
+        X, classes, values = rng.normal(size=(150, n_columns)), np.arange(150) % 2, rng.normal(size=150)
+        tables = {"array": X, "pandas": pd.DataFrame(X, columns=names), "polars": pl.DataFrame(X, schema=names)}
+        for (kind, rows), (name, module) in product(tables.items(), modules.items()):
+            y = values if name.endswith(("SVR", "Regressor")) else classes
+            models = {"ours": getattr(spinney, name)(n_jobs=2), "peer": getattr(module, name)()}
+            calls = {"fit": {side: partial(model.fit, rows, y) for side, model in models.items()}}
+            calls["one row"] = {side: partial(model.predict, rows[:1]) for side, model in models.items()}
+            for call, sides in calls.items():
+                yield beside(
+                    f"{name}, {kind}, {n_columns} columns: {call}", play(sides, options.rounds), target=">= 0.5"
+                )
 
 
 WORKLOADS = {

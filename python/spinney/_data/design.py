@@ -10,7 +10,8 @@ columns; with both, indicators are 0 or 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,25 @@ class Design:
         terms = _Terms.of([found[key] for key in sorted(found)])
         return cls(*vars(terms).values())
 
+    @classmethod
+    def of_numbers(cls, rows: Floats) -> Design:
+        """Return the unscaled terms of a table of bounded numbers, (n_rows, n_terms), as `learn` does."""
+        return _NumbersDesign(rows)
+
+    @classmethod
+    def learn_terms(
+        cls, columns: _engine.Table, schema: Schema, weight: Floats, scale: str | None
+    ) -> tuple[Design, Floats]:
+        """Return `learn`'s design and the terms of all rows, (n_terms, n_rows), read once if they are the numbers."""
+        if scale is None and schema.is_numeric and (weight == 1).all():
+            terms = columns.block(np.arange(columns.n_columns, dtype=np.int32), False)
+            if are_bounded(terms):
+                design = _NumbersDesign(terms.T)
+                _ = design.fill  # computed now, so that the design does not retain the terms
+                return design, terms
+        design = cls.learn(columns, schema, weight, scale)
+        return design, design.matrix(columns)
+
     def matrix(self, columns: _engine.Table, by_row: bool = False) -> Floats:
         """Return the terms of some rows, (n_terms, n_rows), or with `by_row` the transpose."""
         found = columns.block(self.feature, by_row)
@@ -99,14 +119,21 @@ class Design:
             is_missing, is_category = self.kind == MISSING, self.kind == CATEGORY
             terms[is_missing] = np.isnan(terms[is_missing])
             terms[is_category] = terms[is_category] == self.code[is_category, np.newaxis]
-        unknown = ~np.isfinite(terms)  # infinite numbers have no distance either
-        if unknown.any():
+        if not are_bounded(found):
+            unknown = ~np.isfinite(terms)  # infinite numbers have no distance either
             fill = self.center if self.fill is None else self.fill
             np.copyto(terms, fill[:, np.newaxis], where=unknown)
-        if self.center.any() or (self.scale != 1).any():
+        elif not self.is_scaled:
+            return found
+        if self.is_scaled:
             terms -= self.center[:, np.newaxis]
             terms /= self.scale[:, np.newaxis]
         return np.clip(found, -_FARTHEST, _FARTHEST, out=found)
+
+    @cached_property
+    def is_scaled(self) -> bool:
+        """Whether a term differs from the numbers of its column, or from an indicator."""
+        return bool(self.center.any() or (self.scale != 1).any())
 
     def names(self, schema: Schema) -> list[str]:
         """Return the names of the terms."""
@@ -120,12 +147,32 @@ class Design:
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name."""
-        return {name: numbers for name, numbers in vars(self).items() if numbers is not None}
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: numbers for name, numbers in arrays.items() if numbers is not None}
 
     def fits(self, n_categories: list[int]) -> bool:
         """Return whether terms of categories, and only these, are of columns that have them."""
         sizes, is_category = np.array(n_categories)[self.feature], self.kind == CATEGORY
         return bool(((sizes > 0) == is_category).all() and (self.code < sizes)[is_category].all())
+
+
+class _NumbersDesign(Design):
+    """Terms that are the numbers of the table; the means, which replace missing values, are computed on first use."""
+
+    def __init__(self, rows: Floats) -> None:
+        n = rows.shape[1]
+        zeros = np.zeros(n, dtype=np.int32)
+        super().__init__(np.arange(n, dtype=np.int32), zeros, zeros, np.zeros(n), np.ones(n))
+        self.__dict__["_rows"] = rows
+        del self.__dict__["fill"]
+
+    @cached_property
+    def fill(self) -> Floats:  # type: ignore[override]
+        """Mean of each column."""
+        rows: Floats = self.__dict__.pop("_rows")
+        weight, step = np.ones(len(rows)), max(1, _CHUNK // len(rows))
+        blocks = (np.ascontiguousarray(rows[:, j : j + step].T) for j in range(0, rows.shape[1], step))
+        return np.concatenate([means_and_spreads(block, weight, False)[0] for block in blocks])
 
 
 @dataclass(frozen=True)
@@ -205,6 +252,11 @@ def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Flo
     missing = _indicator(j, MISSING, 0, weight[absent].sum() / weight.sum(), scale)
     number = _plain_terms(np.array([j], dtype=np.int32), known, weight[~absent], scale)
     return _Terms.joined([number, _Terms.of([missing])])
+
+
+def are_bounded(values: Floats) -> bool:
+    """Return whether all numbers are finite and small enough for squared distances; False if their squares are not."""
+    return bool(np.einsum("ij,ij->", values, values) <= _FARTHEST**2 / 2)
 
 
 def _are_finite(values: Floats) -> NDArray[np.bool_]:

@@ -73,6 +73,8 @@ def _reader_of(X: TableLike) -> Callable[[Any], RawTable]:
         raise_not_2d(1, X)
     if is_instance_of(X, "scipy.sparse", "sparray", "spmatrix"):
         return read_sparse
+    if is_instance_of(X, "polars", "DataFrame"):
+        return read_polars
     refuse_lazy(X)
     if is_instance_of(X, "narwhals", "DataFrame"):
         return lambda frame: read_table(frame.to_native())
@@ -192,6 +194,17 @@ def read_arrow(X: TableLike) -> RawTable:
     names = usable_names(content[0] for content in contents)
     columns = [_column(content, n_rows, column_label(j, names)) for j, content in enumerate(contents)]
     return RawTable(n_rows, len(columns), names, columns=columns)
+
+
+_FEW_ROWS = 1_000  # of which copying a column takes less time than reading it through Arrow
+
+
+def read_polars(X: Any) -> RawTable:
+    """Read a polars data frame: as one block of numbers if all columns have one type, and few rows."""
+    types = set(X.dtypes) if X.height <= _FEW_ROWS else set()
+    if len(types) != 1 or not types.pop().is_float():
+        return read_arrow(X)
+    return RawTable(X.height, X.width, usable_names(X.columns), matrix=readable(X.to_numpy()))
 
 
 def read_arrow_column(array: object, label: str) -> Column:

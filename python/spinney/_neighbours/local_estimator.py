@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Protocol, cast
 
@@ -17,6 +18,7 @@ from sklearn.utils.validation import column_or_1d
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
+from spinney._data.design import are_bounded
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
@@ -118,6 +120,15 @@ class LocalRows:
     schema: Schema
     target: LocalTarget
     weight: Floats
+    matrix: NDArray[Any] | None
+
+    @cached_property
+    def numbers(self) -> Floats | None:
+        """A copy of the table, (n_rows, n_columns), if it is a matrix of bounded numbers and all weights are 1."""
+        if self.matrix is None or not (self.schema.is_numeric and (self.weight == 1).all()):
+            return None
+        found = np.array(self.matrix, dtype=np.float64, order="C")
+        return found if are_bounded(found) else None
 
 
 class HeldOut(Protocol):
@@ -174,7 +185,8 @@ class LocalEstimator(TableEstimator):
         weight = read_weights(sample_weight, table.n_rows)
         target = self._read_target(y, table.n_rows, weight)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        return LocalRows(columns, schema, target, np.ones(table.n_rows) if weight is None else weight)
+        weight = np.ones(table.n_rows) if weight is None else weight
+        return LocalRows(columns, schema, target, weight, table.matrix)
 
     # ---- the choice of a setting -----------------------------------------------------------------------------
 

@@ -23,13 +23,14 @@ from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, sc
 from spinney._model.file.codec import SavedState, columns, integer
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
-from spinney._model.neighbours.measure import METRICS, Measure
+from spinney._model.neighbours.measure import METRICS, OF_DIFFERENCES, Measure
 from spinney._model.neighbours.model import TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
 from spinney._neighbours.local_estimator import LocalClassifier, LocalEstimator, LocalRegressor, LocalRows, Results
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+_MOST_TREE_TERMS = 20  # the engine's index of more is a copy of the rows, which is made at the first query
 _MAX_K = 30  # largest k that n_neighbors="cv" tries, unless k_values is set
 Metric = str | Callable[[Floats, Floats], float]
 _OTHER_NAMES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean"}  # scikit-learn's
@@ -171,7 +172,7 @@ class BaseNeighbors(LocalEstimator):
                 'groups are only used by cross-validation: n_neighbors="cv" and cv with folds. Leave groups out.'
             )
         model = self._model(rows, metric, rows.weight, int(k))
-        if model.measure.is_indexed:
+        if model.measure.is_indexed and model.rows.shape[1] <= _MOST_TREE_TERMS:
             model.index(self._n_threads)
         self._n_rows_given = len(rows.weight)
         self._set_fitted(rows, model, results)
@@ -193,8 +194,7 @@ class BaseNeighbors(LocalEstimator):
             has_categories = not rows.schema.is_numeric and any(
                 feature.kind in ("category", "ordered") for feature in rows.schema.features
             )
-            is_missing = rows.columns.ranges(None if (rows.weight > 0).all() else rows.weight, self._n_threads)[2]
-            metric = "gower" if has_categories or any(is_missing) else "minkowski"
+            metric = "gower" if has_categories or self._has_missing(rows) else "minkowski"
         if self.algorithm == "kd_tree" and (callable(metric) or metric in ("gower", "hamming", "precomputed")):
             name = "a function" if callable(metric) else repr(metric)
             raise ValueError(f"algorithm='kd_tree' does not support metric {name}. Use algorithm='auto' or 'brute'.")
@@ -204,6 +204,13 @@ class BaseNeighbors(LocalEstimator):
                 f"{rows.columns.n_rows} rows and {rows.columns.n_columns} columns."
             )
         return metric
+
+    def _has_missing(self, rows: LocalRows) -> bool:
+        """Return whether a row of positive weight has a missing value."""
+        if scale_name(self.scale) is None and rows.numbers is not None:
+            return False
+        weight = None if (rows.weight > 0).all() else rows.weight
+        return any(rows.columns.ranges(weight, self._n_threads)[2])
 
     def _metric_params(self, metric: Metric) -> dict[str, Any]:
         """Return metric_params, of which a function takes any and each metric its own."""
@@ -227,8 +234,14 @@ class BaseNeighbors(LocalEstimator):
         p = float(given.pop("p", self.p))
         if callable(metric) and given:
             metric = partial(metric, **given)
-        measure = Measure.learn(metric, p, scale_name(self.scale), rows.columns, rows.schema, weight, given)
-        terms, ballot = measure.terms(rows.columns), rows.target.ballot
+        scale, ballot, numbers = scale_name(self.scale), rows.target.ballot, None
+        if scale is None and not given and metric in OF_DIFFERENCES and weight is rows.weight:
+            numbers = rows.numbers
+        if numbers is not None:
+            measure, terms = Measure.of_numbers(str(metric), p, numbers), numbers
+        else:
+            measure = Measure.learn(metric, p, scale, rows.columns, rows.schema, weight, given)
+            terms = measure.terms(rows.columns)
         used = np.flatnonzero(weight > 0)
         is_whole = len(used) == len(weight)
         own = weight if is_whole else weight[used]

@@ -7,7 +7,7 @@ products of terms. The penalty of the intercept b is b² / (2 intercept_scaling�
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from spinney._estimator.online import Quadratic
 
 _SHORTEST = 1e-10  # step of a line search
 _MAX_SWEEPS, _SWEEP_TOL = 50, 1e-6  # of coordinate descent
+_LEAST_FACTOR = 1e-300
 _CLOSE = 0.995  # fraction of the distance to the nearest bound
 Solver = Callable[[Floats], Floats]
 
@@ -103,12 +104,70 @@ class Terms:
 
         return solve
 
+    def square(self, weights: Floats) -> float:
+        """Return the penalised squared norm of the weights."""
+        return float((self.ridge * weights**2).sum())
+
+    def dual_square(self, sums: Floats) -> float:
+        """Return the penalised squared norm of the weights whose product with the ridge is `sums`."""
+        is_free = self.ridge == 0  # an intercept without penalty, whose sum the dual constrains to 0
+        return float((sums**2 / np.where(is_free, np.inf, self.ridge)).sum())
+
+    @cached_property
+    def by_row(self) -> RowTerms | None:
+        """The same sums for weights given by row; None unless there are fewer rows than terms, and all have a ridge."""
+        is_short = self.terms.shape[1] < self.n_weights and bool((self.ridge > 0).all())
+        return RowTerms(self._gram, self.n_jobs) if is_short and np.isfinite(self._gram).all() else None
+
     @cached_property
     def _gram(self) -> Floats:
         """Products of all pairs of rows, terms divided by the ridge."""
         rows = Terms(np.ascontiguousarray(self.terms.T), self.ridge, self.n_jobs)
         products = rows.products(1.0 / self.ridge[:-1])[:-1, :-1]
         return np.asarray(products + self.has_intercept / self.ridge[-1])
+
+
+@dataclass(frozen=True)
+class RowTerms:
+    """Sums over few rows of many terms, from the products of all pairs of rows.
+
+    The weights Σ aᵢ xᵢ / ridge are given by one number a per row, so that a sum of factors times terms is the factors.
+    """
+
+    gram: Floats
+    n_jobs: int
+
+    @property
+    def n_weights(self) -> int:
+        """Number of rows."""
+        return len(self.gram)
+
+    @property
+    def ridge(self) -> Floats:
+        """Factors of a in the equations of the weights: 1."""
+        return np.ones(len(self.gram))
+
+    def scores(self, weights: Floats) -> Floats:
+        """Return the score of each row."""
+        return _engine.weighted_terms(self.gram, np.append(weights, 0.0), self.n_jobs)
+
+    def sums(self, factors: Floats) -> Floats:
+        """Return the sum over rows of factors times each row, by row."""
+        return factors
+
+    def square(self, weights: Floats) -> float:
+        """Return the penalised squared norm of the weights."""
+        return float((weights * self.scores(weights)).sum())
+
+    dual_square = square
+
+    def solver(self, factors: Floats) -> Solver | None:
+        """Return a function that solves a + factors · gram a = right, the equations of `Terms.solver`."""
+        root = np.sqrt(np.maximum(factors, _LEAST_FACTOR))
+        inner = root[:, np.newaxis] * self.gram * root + np.eye(len(factors))
+        if not np.isfinite(inner).all():
+            return None
+        return lambda right: root * _solved(inner, right / root)
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:
@@ -149,7 +208,7 @@ class PlaneProblem:
         Squared loss of further rows as a function of the weights.
     """
 
-    table: Terms
+    table: Terms | RowTerms
     z: Floats
     bound: Floats
     epsilon: float | None
@@ -173,7 +232,7 @@ class PlaneProblem:
 
     def square(self, weights: Floats) -> float:
         """Return the penalised squared norm of the weights."""
-        return float((self.ridge * weights**2).sum())
+        return self.table.square(weights)
 
     def given(self, weights: Floats) -> float:
         """Return the part of the objective without the rows: half the squared norm, and the loss of earlier rows."""
@@ -349,9 +408,8 @@ def interior(problem: PlaneProblem) -> Plane:
         scores = table.scores(point.weights)
         sums = table.sums((sign * point.a).sum(axis=0))
         primal = problem.square(point.weights) / 2 + float((bound * np.abs(problem.beyond(scores))).sum())
-        is_free = problem.ridge == 0  # an intercept without penalty, whose sum the dual constrains to 0
-        dual = -float((cost * point.a).sum()) - float((sums**2 / np.where(is_free, np.inf, problem.ridge)).sum()) / 2
-        infeasibility = float(np.abs(sums[is_free]).sum())
+        dual = -float((cost * point.a).sum()) - table.dual_square(sums) / 2
+        infeasibility = float(np.abs(sums[problem.ridge == 0]).sum())
         gap = (abs(primal - dual) + infeasibility) / max(abs(primal), 1e-12)
         if gap <= problem.tol or n_iter == problem.max_iter:
             break
@@ -415,4 +473,10 @@ def fit_plane(problem: PlaneProblem, squared: bool, start: Floats | None) -> Pla
         return sparse_newton(problem, start)
     if (level := problem.level()) is not None:
         return level
-    return newton(problem, start) if squared else interior(problem)
+    if squared:
+        return newton(problem, start)
+    table = problem.table
+    if not isinstance(table, Terms) or table.by_row is None:
+        return interior(problem)
+    plane = interior(replace(problem, table=table.by_row))
+    return replace(plane, weights=table.sums(plane.weights) / table.ridge)

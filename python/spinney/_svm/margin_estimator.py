@@ -130,8 +130,8 @@ class MarginTable:
         self.target.require_rows(weight)
         if self.matrix is not None:
             return TermRows(None, self.matrix, self.target.values, weight)
-        design = Design.learn(self.columns, self.schema, weight, self.scale)
-        return TermRows(design, design.matrix(self.columns), self.target.values, weight)
+        design, terms = Design.learn_terms(self.columns, self.schema, weight, self.scale)
+        return TermRows(design, terms, self.target.values, weight)
 
     def learn_without(self, fold: Fold) -> TermRows:
         """Fit the encoding to the training rows of a fold."""
@@ -340,7 +340,7 @@ class MarginRows:
     def of(cls, terms: Floats, target: Floats, weight: Floats) -> MarginRows:
         """Sort rows by target and terms, and merge equal rows."""
         used = np.flatnonzero(weight > 0)
-        order, is_new = _sorted([target[used], *(term[used] for term in terms)])
+        order, is_new = _sorted(target[used], (term[used] for term in terms))
         group = np.cumsum(is_new) - 1
         total = np.bincount(group, weight[used][order]).astype(np.float64)
         rows = used[order]
@@ -348,7 +348,7 @@ class MarginRows:
         np.minimum.at(first, group, rows)
         place = np.full(len(weight), -1)
         place[rows] = group
-        return cls(np.ascontiguousarray(terms[:, first]), target[first], total, first, place, weight / total[place])
+        return cls(np.take(terms, first, axis=1), target[first], total, first, place, weight / total[place])
 
     @classmethod
     def of_matrix(cls, matrix: Floats, target: Floats, weight: Floats) -> MarginRows:
@@ -361,17 +361,16 @@ class MarginRows:
         return cls(own, target[rows], weight[rows], rows, place, np.ones(len(weight)))
 
 
-def _sorted(keys: list[Floats]) -> tuple[Places, NDArray[np.bool_]]:
+def _sorted(first: Floats, others: Iterator[Floats]) -> tuple[Places, NDArray[np.bool_]]:
     """Return the order of rows by several keys, and a mask of rows that differ from the row before.
 
-    Each further key is sorted only among rows that are equal in all keys before it.
+    Each further key is read while rows are equal in all keys before it, and sorts only these.
     """
-    order = np.argsort(keys[0], kind="stable")
-    is_new = _differs(keys[0][order])
-    for key in keys[1:]:
-        alone = is_new & np.append(is_new[1:], True)
-        equal = np.flatnonzero(~alone)
-        if not len(equal):
+    order = np.argsort(first, kind="stable")
+    is_new = _differs(first[order])
+    while len(equal := np.flatnonzero(~(is_new & np.append(is_new[1:], True)))):
+        key = next(others, None)
+        if key is None:
             break
         group = np.cumsum(is_new[equal])
         order[equal] = order[equal][np.lexsort((key[order[equal]], group))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.display import warn
@@ -209,6 +211,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
         self.n_updates_ = updates if is_new else self.n_updates_ + updates
         self.n_iter_ = np.ones_like(updates) if is_new else self.n_iter_ + 1
+        self.__dict__.pop("_bounds", None)
         self.novikoff_bound_ = np.full(len(machines), np.inf)
         self._set_table(table.schema, table.target, table.cost)
         remember_batch(self, state, len(rows.target))
@@ -217,7 +220,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
         rows = table.learn(table.weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if self.shuffle else 0
-        planes, updates, epochs, ended, novikoff = [], [], [], [], []
+        planes, updates, epochs, ended, bounded = [], [], [], [], []
         for machine in self._machines(rows, table):
             own = machine.merged if self.shuffle else machine.used()
             radius = float((own.terms**2).sum(axis=0).max(initial=0.0))
@@ -227,7 +230,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
             epochs.append(passed.n_epochs)
             ended.append(passed.is_clean or passed.is_settled)
             is_bounded = (self.penalty is None or self.alpha == 0.0) and self.fit_intercept
-            novikoff.append(_novikoff(passed.weights, own, radius) if is_bounded else np.inf)
+            bounded.append(partial(_novikoff, passed.weights, own, radius) if is_bounded else lambda: np.inf)
         if not all(ended) and not self.averaged:
             warn(
                 f"The perceptron still misclassified rows after max_iter={self.max_iter} epochs; the classes may not "
@@ -236,7 +239,24 @@ class Perceptron(ClassifierMixin, BasePlanes):
             )
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
         self.n_updates_, self.n_iter_ = np.array(updates), np.array(epochs)
-        self.novikoff_bound_ = np.array(novikoff)
+        self.__dict__.pop("novikoff_bound_", None)
+        self._bounds = bounded
+
+    @cached_property
+    def novikoff_bound_(self) -> Floats:
+        """Novikoff's bound on the updates of each plane, from the rows, which are retained until it is asked for."""
+        check_is_fitted(self)
+        return np.array([bound() for bound in self.__dict__.pop("_bounds")])
+
+    def _to_header(self) -> dict[str, Any]:
+        _ = self.novikoff_bound_  # computed, so that it is among the attributes that are saved
+        return super()._to_header()
+
+    def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
+        if "_bounds" in state:
+            state = {name: value for name, value in state.items() if name != "_bounds"}
+            state["novikoff_bound_"] = self.novikoff_bound_
+        return super()._pickled(state)
 
 
 def _novikoff(plane: Floats, rows: MarginRows | TermRows, squared_radius: float) -> float:

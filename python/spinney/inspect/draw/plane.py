@@ -418,7 +418,7 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
     limits = [limits_of(column) for column in rows.T]
     sign = np.where(sides == 1, 1.0, -1.0)
     scores = model.decision_function(_named(model.schema_, rows))
-    has_unit = not hasattr(model, "novikoff_bound_")  # a perceptron has no margin in its objective
+    has_unit = not hasattr(type(model), "novikoff_bound_")  # a perceptron has no margin in its objective
     _colour_sides(ax, model, limits, 1.0 if has_unit else float((sign * scores).min()))
     edge: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.4, "markersize": 5, "linestyle": ""}
     for code, label in enumerate(model.classes_.tolist()):
