@@ -105,7 +105,7 @@ class Design:
         if scale is None and schema.is_numeric and (weight == 1).all():
             terms = columns.block(np.arange(columns.n_columns, dtype=np.int32), False)
             if are_bounded(terms):
-                design = _NumbersDesign(terms.T)
+                design: Design = _NumbersDesign(terms.T)
                 _ = design.fill  # computed now, so that the design does not retain the terms
                 return design, terms
         design = cls.learn(columns, schema, weight, scale)
@@ -167,7 +167,7 @@ class _NumbersDesign(Design):
         del self.__dict__["fill"]
 
     @cached_property
-    def fill(self) -> Floats:  # type: ignore[override]
+    def fill(self) -> Floats:
         """Mean of each column."""
         rows: Floats = self.__dict__.pop("_rows")
         weight, step = np.ones(len(rows)), max(1, _CHUNK // len(rows))

@@ -311,6 +311,7 @@ def sparse_newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     """Minimise Σ lasso · |w| + Σ bound · loss² for the hinge loss, by Newton's method with an L1 penalty."""
     table, bound, lasso = problem.table, problem.bound, problem.lasso
     assert lasso is not None
+    assert isinstance(table, Terms)
     weights = np.zeros(table.n_weights) if start is None else start
     scores = table.scores(weights)
     first = float(np.sqrt(((2.0 * table.sums(bound * problem.z)) ** 2).sum())) or 1.0  # at weights of 0
