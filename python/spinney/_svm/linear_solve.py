@@ -254,6 +254,7 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     The objective is piecewise quadratic, so that Newton's method converges in a few iterations.
     """
     table, bound, max_iter = problem.table, problem.bound, problem.max_iter
+    assert isinstance(table, Terms)
     weights, scores, first = np.zeros(table.n_weights), np.zeros(len(problem.z)), 0.0
     if start is not None:
         first = 2.0 * float(np.sqrt((table.sums(bound * problem.beyond(scores)) ** 2).sum()))
@@ -285,6 +286,7 @@ def with_rows(problem: PlaneProblem, weights: Floats) -> Quadratic:
     """Return the squared loss of earlier rows plus that of these, expanded at some weights."""
     assert problem.earlier is not None
     table, bound = problem.table, problem.bound
+    assert isinstance(table, Terms)
     beyond = problem.beyond(table.scores(weights))
     loss, gradient = float((bound * beyond * beyond).sum()), -2.0 * table.sums(bound * beyond)
     return problem.earlier.plus(loss, gradient, table.products(2.0 * bound * (beyond != 0)), weights)
