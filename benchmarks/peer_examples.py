@@ -1,22 +1,27 @@
-"""Another library's own examples, with spinney's classes in place of its classes.
+"""Other libraries' own examples, with spinney's classes in place of their classes.
 
-    PYTHONPATH=python python benchmarks/peer_examples.py scikit-learn scikit-learn/examples tree svm ensemble
-    PYTHONPATH=python python benchmarks/peer_examples.py lightgbm LightGBM/examples/python-guide
-    PYTHONPATH=python python benchmarks/peer_examples.py xgboost xgboost/demo/guide-python
-    PYTHONPATH=python python benchmarks/peer_examples.py shap shap/notebooks/tabular_examples tree
+    PYTHONPATH=python python benchmarks/peer_examples.py CHECKOUTS --rst docs/coming_from/examples.rst
+    PYTHONPATH=python python benchmarks/peer_examples.py CHECKOUTS svm/ tree/ --peer scikit-learn
 
-The folder is one of a checkout of the library's repository; words choose the files whose path contains one of them.
+CHECKOUTS is a folder with checkouts of the libraries' repositories: scikit-learn, LightGBM, xgboost, shap; words choose
+the examples whose path contains one of them.
+
 Each example (a script or notebook) that uses a class of both libraries runs twice, each time in its own process with
-limits of time: as it is, and with spinney's classes of the same names, or of the names in `OTHER_NAMES`.
-Printed numbers and what the figures show (lines, bars, points, images, regions) are compared. `--recordings` keeps the
-results of the runs, and repeats only those with spinney; `--rst` writes the table of the documentation.
-`peer_examples.toml` has the reason for each example that fails or differs.
+limits of time: as it is, and with spinney's classes of the same names, or of the names in `OTHER_NAMES`. In shap's
+examples `TreeExplainer` is spinney's, and models of other libraries are read into spinney for it.
+Printed numbers and what the figures show (lines, bars, points, images, regions) are compared. Where they differ, the
+original also runs with other random seeds, which shows how much of the difference is chance. Outcomes and the runs of
+the originals are kept in `--kept`, so that `--resume` continues a run; `--rst` writes the tables of the documentation
+from all that are kept. `peer_examples.toml` has the reason for each example that fails or differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import builtins
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -26,20 +31,30 @@ import re
 import resource
 import runpy
 import signal
-import subprocess
+import socket
 import sys
 import tempfile
+import time
 import tomllib
 import traceback
+import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scikit_learn_tests import replace_classes
+from scikit_learn_tests import PUBLIC_MODULES, replace_classes
 
 REASONS = Path(__file__).with_suffix(".toml")
+BEGIN, END = ".. tables of benchmarks/peer_examples.py", ".. end of the tables"  # comments in the page
+FOLDERS = {  # of the examples in each library's repository
+    "scikit-learn": "scikit-learn/examples",
+    "lightgbm": "LightGBM/examples",
+    "xgboost": "xgboost/demo",
+    "shap": "shap/notebooks",
+}
+MODULES = {"scikit-learn": "sklearn"}  # where the name to import is another one
 OTHER_NAMES = {
     "lightgbm": {
         "LGBMClassifier": "GradientBoostingClassifier",
@@ -53,10 +68,30 @@ OTHER_NAMES = {
         "XGBRFClassifier": "RandomForestClassifier",
         "XGBRFRegressor": "RandomForestRegressor",
     },
-    "shap": {"TreeExplainer": "TreeExplainer"},
+}
+explained: list[type] = []  # types of the models that spinney's explainer got in this process
+READERS = {
+    "xgboost": "from_xgboost",
+    "lightgbm": "from_lightgbm",
+    "catboost": "from_catboost",
+    "sklearn": "from_sklearn",
 }
 SAME, SIMILAR = 0.01, 0.1  # largest difference of an example that is called so
-WAITS = 10  # times the limit of processor time that a run may last
+RESULT, MESSAGES = "peer_examples.pickle", "peer_examples.messages"  # of a run, in its folder
+TOO_LONG = "took longer than the limit"
+WAITS = 5  # times the limit of processor time that a run may last
+NO_DATA = re.compile(r"URLError|HTTPError|gaierror|ConnectionError|NameResolution|kaggle|(?i:timed out)")
+RANDOM = "Forest|Trees|Bagging|Boost|Stacking|Voting|XGB|LGBM"  # classes that draw random numbers
+VERDICTS = {
+    "same": "same",
+    "similar": "similar",
+    "differs": "differ",
+    "fails": "fail",
+    "no data": "no data: the original downloads a table",
+    "too long": "not run: the original takes longer than the limit",
+    "not run": "not run: the original fails",
+    "no class": "use no class that both libraries have",
+}
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
 DURATION = re.compile(r"\d[\d.e+-]* ?(?:s|ms|sec|secs|seconds|minutes?)\b|(?i:time|speed)[^\n]*")
 
@@ -68,6 +103,7 @@ class Recording:
     printed: str = ""
     figures: list[np.ndarray] = field(default_factory=list)
     error: str = ""
+    is_unused: bool = False  # no class of spinney was used after all
 
     def numbers(self) -> np.ndarray:
         """Return the numbers that were printed, without durations."""
@@ -76,18 +112,19 @@ class Recording:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an example with spinney's classes compares to the original."""
+    """How an example with spinney's classes compares to the original, and the original to itself with other seeds."""
 
     name: str
     verdict: str
     printed: float | None = None
     figures: float | None = None
+    other_seeds: float | None = None
     detail: str = ""
 
     def __str__(self) -> str:
         """Render one line of the printed table."""
-        figures = f"{percent(self.printed):>8}{percent(self.figures):>8}"
-        return f"{self.name:<62}{self.verdict:<10}{figures}  {self.detail}"
+        differences = "".join(f"{percent(d):>9}" for d in (self.printed, self.figures, self.other_seeds))
+        return f"{self.name:<62}{self.verdict:<10}{differences}  {self.detail}"
 
 
 def percent(difference: float | None) -> str:
@@ -102,11 +139,58 @@ def replace_names(peer: str) -> None:
     import spinney
 
     replace_classes()
-    for library, names in OTHER_NAMES.items():
-        if peer in (library, "shap"):  # shap's examples also fit models of the boosting libraries
-            module = importlib.import_module(library)
-            for theirs, ours in names.items():
-                setattr(module, theirs, getattr(spinney, ours))
+    for theirs, ours in OTHER_NAMES.get(peer, {}).items():
+        setattr(importlib.import_module(peer), theirs, getattr(spinney, ours))
+    if peer == "shap":
+        import shap
+
+        shap.TreeExplainer = explainer
+        shap.Explainer = functools.partial(explainer, otherwise=shap.Explainer)
+
+
+def explainer(model: Any, *args: Any, otherwise: Any = None, **named: Any) -> Any:
+    """Return spinney's explainer of a tree model, which is read into spinney if it is another library's."""
+    import spinney
+
+    reader = READERS.get(type(model).__module__.partition(".")[0])
+    if not hasattr(model, "shap_values"):
+        if otherwise is not None and (reader is None or not is_tree_model(model)):
+            return otherwise(model, *args, **named)
+        if reader is not None:
+            model = getattr(spinney, reader)(model)
+    explained.append(type(model))
+    return spinney.TreeExplainer(model, *args, **named)
+
+
+def is_tree_model(model: Any) -> bool:
+    return not type(model).__module__.startswith("sklearn") or re.search("Tree|Forest|Boosting", type(model).__name__)
+
+
+def change_seeds(peer: str) -> None:
+    """Let estimators use other random numbers in `fit`: those of scikit-learn, and of the peer."""
+    modules = [*(f"sklearn.{name}" for name in PUBLIC_MODULES), MODULES.get(peer, peer)]
+    for module in map(importlib.import_module, modules):
+        for kind in {getattr(module, name) for name in shared_names(peer) if hasattr(module, name)}:
+            for method in ("fit", "fit_transform"):
+                if hasattr(kind, method):
+                    setattr(kind, method, with_other_seed(getattr(kind, method)))
+
+
+def with_other_seed(fit: Any) -> Any:
+    """Return a `fit` that adds to the estimator's random state, if it has one, while it runs."""
+
+    @functools.wraps(fit)
+    def changed(model: Any, *args: Any, **named: Any) -> Any:
+        seed = getattr(model, "random_state", None)
+        if not hasattr(model, "random_state") or not (seed is None or isinstance(seed, int)):
+            return fit(model, *args, **named)
+        model.random_state = (seed or 0) + 1_000
+        try:
+            return fit(model, *args, **named)
+        finally:
+            model.random_state = seed
+
+    return changed
 
 
 def source_of(path: Path) -> str:
@@ -118,16 +202,34 @@ def source_of(path: Path) -> str:
     return "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!")))
 
 
-def record(path: Path, peer: str, is_replaced: bool) -> Recording:
-    """Run an example in this process."""
+def prepare(path: Path, peer: str) -> None:
+    """Prepare this process: figures stay open, random tables are the same, a notebook's and shap's needs are met."""
     import matplotlib as mpl
 
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
+    warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive|More than 20 figures")
     plt.close = plt.show = lambda *_, **__: None
-    if is_replaced:
+    vars(builtins)["display"] = lambda *_, **__: None
+    socket.setdefaulttimeout(20)
+    np.random.seed(0)  # noqa: NPY002 (examples that draw their table without a seed use this generator)
+    if peer == "shap":
+        import shap
+
+        root = next(folder for folder in path.parents if folder.name == "notebooks").parent
+        shap.datasets.github_data_url = (root / "data").as_uri() + "/"
+
+
+def record(path: Path, peer: str, variant: str) -> Recording:
+    """Run an example in this process: the original, with spinney's classes, or with other seeds."""
+    prepare(path, peer)
+    from matplotlib import pyplot as plt
+
+    if variant == "spinney":
         replace_names(peer)
+    elif variant == "seeds":
+        change_seeds(peer)
     script = path
     if path.suffix == ".ipynb":
         script = Path("notebook.py").absolute()
@@ -137,11 +239,11 @@ def record(path: Path, peer: str, is_replaced: bool) -> Recording:
     with contextlib.redirect_stdout(printed):
         try:
             runpy.run_path(str(script), run_name="__main__")
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:
             error = one_line("".join(traceback.format_exception_only(raised)))
-    return Recording(
-        printed.getvalue(), [] if error else [a for n in plt.get_fignums() for a in shown(plt.figure(n))], error
-    )
+    arrays = [] if error else [array for number in plt.get_fignums() for array in shown(plt.figure(number))]
+    is_unused = peer == "shap" and variant == "spinney" and not explained
+    return Recording(printed.getvalue(), arrays, error, is_unused)
 
 
 def one_line(text: str) -> str:
@@ -158,8 +260,11 @@ def shown(figure: Any) -> list[np.ndarray]:
         x, y = (np.linspace(*limits, 40) for limits in (axes.get_xlim(), axes.get_ylim()))
         grid = np.column_stack([axis.ravel() for axis in np.meshgrid(x, y)])
         for collection in axes.collections:
-            if hasattr(collection, "levels"):  # regions and contours: which points of a grid are within
-                arrays += [path.contains_points(grid).astype(float) for path in collection.get_paths() if len(path)]
+            if hasattr(collection, "levels"):  # regions and contours: the level at each point of a grid
+                levels = np.full(len(grid), min(collection.levels))
+                for level, path in zip(collection.levels, collection.get_paths(), strict=False):
+                    levels[path.contains_points(grid)] = level
+                arrays.append(levels)
             else:
                 arrays += [collection.get_offsets(), collection.get_array()]
     return [np.ma.filled(np.ma.asarray(a, dtype=float), np.nan) for a in arrays if a is not None]
@@ -168,45 +273,82 @@ def shown(figure: Any) -> list[np.ndarray]:
 # ---- comparison
 
 
-def run_example(path: Path, options: argparse.Namespace, is_replaced: bool) -> Recording:
-    """Run an example in its own process, in an empty folder; a recording that was kept is taken instead."""
-    kept = options.recordings / f"{str(path.resolve()).replace('/', '+')}.pickle" if options.recordings else None
-    if kept is not None and kept.exists() and not is_replaced:
+def run_example(path: Path, peer: str, variant: str, options: argparse.Namespace) -> Recording:
+    """Run an example in its own process, in an empty folder; a kept recording of the original is taken instead."""
+    kept = options.kept / f"{kept_name(peer, path)}.{variant}.pickle"
+    if kept.exists() and variant != "spinney":
         return pickle.loads(kept.read_bytes())
     with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "recording.pickle"
-        words = [options.peer, str(path.resolve()), "--record", str(result), "--limit", str(options.limit)]
-        words += ["--replace"] if is_replaced else []
-        paths = os.pathsep.join(str(Path(p).resolve()) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p)
-        environment = {**os.environ, "PYTHONPATH": paths, "MPLBACKEND": "agg"}
-        command = [sys.executable, str(Path(__file__).resolve()), *words]
-        wait = WAITS * options.limit
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=wait
-            )
-        except subprocess.TimeoutExpired:
-            return Recording(error=f"no end after {wait} s")
+        process = os.fork()  # of a process that has imported the libraries: saves seconds for each run
+        if not process:
+            run_in_child(path.resolve(), peer, variant, options, Path(folder))
+        status = wait_for(process, WAITS * options.limit)
+        result, messages = Path(folder) / RESULT, Path(folder) / MESSAGES
         if result.exists():
             recording = pickle.loads(result.read_bytes())
-        elif done.returncode == -signal.SIGXCPU:
-            recording = Recording(error=f"time limit of {options.limit} s")
+        elif status in (-signal.SIGXCPU, None):
+            recording = Recording(error=TOO_LONG)
         else:
-            recording = Recording(error=f"ended with {done.returncode}: {one_line(done.stderr[-300:])}")
-    if kept is not None and not is_replaced:
-        kept.parent.mkdir(parents=True, exist_ok=True)
+            recording = Recording(error=f"ended with {status}: {one_line(messages.read_text()[-300:])}")
+    if variant != "spinney":
         kept.write_bytes(pickle.dumps(recording))
     return recording
 
 
+def run_in_child(path: Path, peer: str, variant: str, options: argparse.Namespace, folder: Path) -> None:
+    """Run an example in this process, a new one, and end it."""
+    status = 1
+    try:
+        os.setsid()
+        os.chdir(folder)
+        os.dup2(os.open(MESSAGES, os.O_WRONLY | os.O_CREAT), 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (options.limit, resource.RLIM_INFINITY))
+        result = pickle.dumps(record(path, peer, variant))
+        Path(RESULT).write_bytes(result)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def wait_for(process: int, seconds: float) -> int | None:
+    """Wait for a process and end its children; return its exit status, or None if it had to be ended."""
+    until = time.monotonic() + seconds
+    ended = (0, 0)
+    while not ended[0] and time.monotonic() < until:
+        time.sleep(0.05)
+        ended = os.waitpid(process, os.WNOHANG)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)
+    if ended[0]:
+        return os.waitstatus_to_exitcode(ended[1])
+    os.waitpid(process, 0)
+    return None
+
+
+def kept_name(peer: str, path: Path) -> str:
+    return f"{peer}+{'+'.join(path.parts[-3:])}"
+
+
 def difference(theirs: np.ndarray, ours: np.ndarray) -> float:
-    """Return the mean difference of two arrays relative to the size of the first; 1 if their shapes differ."""
+    """Return the mean difference of two arrays relative to the size of the first; 1 if their shapes differ.
+
+    Curves of other lengths, such as ROC curves, are compared at 200 places between the ends of the first.
+    """
+    if theirs.shape != ours.shape and is_curve(theirs) and is_curve(ours):
+        places = np.linspace(theirs[0, 0], theirs[-1, 0], 200)
+        theirs, ours = (np.interp(places, *curve.T) for curve in (theirs, ours))
     if theirs.shape != ours.shape:
         return 1.0
     if not theirs.size:
         return 0.0
     apart = np.abs(np.nan_to_num(theirs) - np.nan_to_num(ours))
     return min(1.0, float(apart.mean() / (np.abs(np.nan_to_num(theirs)).mean() + 1e-9)))
+
+
+def is_curve(array: np.ndarray) -> bool:
+    return bool(array.ndim == 2 and array.shape[1] == 2 and len(array) > 2 and (np.diff(array[:, 0]) >= 0).all())
 
 
 def compare_numbers(theirs: np.ndarray, ours: np.ndarray) -> float | None:
@@ -224,83 +366,178 @@ def compare_figures(theirs: list[np.ndarray], ours: list[np.ndarray]) -> float |
     return float(np.mean([difference(*pair) for pair in zip(theirs, ours, strict=True)])) if theirs else None
 
 
-def compare_example(path: Path, options: argparse.Namespace) -> Outcome:
+def compare_example(path: Path, peer: str, options: argparse.Namespace) -> Outcome:
     """Run an example as it is and with spinney's classes."""
-    name = str(path.relative_to(options.folder).with_suffix(""))
-    theirs = run_example(path, options, is_replaced=False)
+    name = str(path.relative_to(options.checkouts / FOLDERS[peer]).with_suffix(""))
+    used = used_names(source_of(path))
+    if not shared_names(peer) & used:
+        return Outcome(name, "no class")
+    downloads = sorted(word for word in used if re.fullmatch("fetch_[a-z_0-9]+", word) and is_offline())
+    if downloads:
+        return Outcome(name, "no data", detail=f"{', '.join(downloads)} without a network")
+    theirs = run_example(path, peer, "original", options)
     if theirs.error:
-        return Outcome(name, "not run", detail=f"the original: {theirs.error}")
-    ours = run_example(path, options, is_replaced=True)
+        verdict = "no data" if NO_DATA.search(theirs.error) else "not run"
+        return Outcome(name, "too long" if theirs.error == TOO_LONG else verdict, detail=theirs.error)
+    ours = run_example(path, peer, "spinney", options)
+    if ours.is_unused:
+        return Outcome(name, "no class")
     if ours.error:
         return Outcome(name, "fails", detail=ours.error)
+    printed, figures, largest = compare_recordings(theirs, ours)
+    if largest <= SAME:
+        return Outcome(name, "same", printed, figures)
+    other_seeds = None
+    if any(re.search(RANDOM, word) for word in shared_names(peer) & used):
+        seeds = run_example(path, peer, "seeds", options)
+        other_seeds = None if seeds.error else compare_recordings(theirs, seeds)[2]
+    return Outcome(name, "similar" if largest <= SIMILAR else "differs", printed, figures, other_seeds)
+
+
+@functools.cache
+def is_offline() -> bool:
+    """Return whether scikit-learn's `fetch_*` can neither download nor read a table."""
+    try:
+        socket.getaddrinfo("www.openml.org", 443)
+    except OSError:
+        return not any(path.is_file() for path in (Path.home() / "scikit_learn_data").rglob("*"))
+    return False
+
+
+def compare_recordings(theirs: Recording, ours: Recording) -> tuple[float | None, float | None, float]:
+    """Return the differences of the printed numbers and of the figures, and the larger one."""
     printed = compare_numbers(theirs.numbers(), ours.numbers())
     figures = compare_figures(theirs.figures, ours.figures)
-    largest = max(printed or 0.0, figures or 0.0)
-    verdict = "same" if largest <= SAME else "similar" if largest <= SIMILAR else "differs"
-    return Outcome(name, verdict, printed, figures)
+    return printed, figures, max(printed or 0.0, figures or 0.0)
 
 
-def examples(options: argparse.Namespace) -> list[Path]:
-    """Return the examples that use a name of both libraries."""
+# ---- the examples
+
+
+@functools.cache
+def shared_names(peer: str) -> frozenset[str]:
+    """Return the peer's names of the classes and functions that spinney has too."""
     import spinney
 
-    names = {*spinney.__all__, "HistGradientBoostingClassifier", "HistGradientBoostingRegressor"}
-    if options.peer in ("lightgbm", "xgboost"):
-        names = {*OTHER_NAMES[options.peer]}
-    elif options.peer == "shap":
-        names = {"TreeExplainer"}
-    uses = re.compile(rf"\b({'|'.join(sorted(names - {'datasets', 'inspect', 'load', 'rules'}))})\b")
-    found = sorted(path for suffix in ("py", "ipynb") for path in options.folder.rglob(f"*.{suffix}"))
-    chosen = [
-        p for p in found if not options.words or any(w in str(p.relative_to(options.folder)) for w in options.words)
-    ]
-    return [path for path in chosen if uses.search(source_of(path))]
+    if peer in OTHER_NAMES:
+        return frozenset(OTHER_NAMES[peer])
+    if peer == "shap":
+        return frozenset({"TreeExplainer", "Explainer"})
+    theirs = {name for module in PUBLIC_MODULES for name in importlib.import_module(f"sklearn.{module}").__all__}
+    return frozenset(theirs & {*spinney.__all__, *(f"Hist{name}" for name in spinney.__all__)})
 
 
-def write_rst(path: Path, peer: str, outcomes: list[Outcome], reasons: dict[str, str]) -> None:
-    """Append the table of a run to a page of the documentation."""
+def used_names(source: str) -> set[str]:
+    """Return the names that a script imports or reads; none if it is no Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return set()
+    imported = [alias for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
+    return {
+        *(alias.name.partition(".")[0] for alias in imported),
+        *(node.attr for node in nodes if isinstance(node, ast.Attribute)),
+        *(node.id for node in nodes if isinstance(node, ast.Name)),
+    }
+
+
+def examples(peer: str, options: argparse.Namespace) -> list[Path]:
+    """Return the examples: of scikit-learn those that use a shared name, of others all that import the library."""
+    folder = options.checkouts / FOLDERS[peer]
+    wanted = shared_names(peer) if peer == "scikit-learn" else {"TreeExplainer", *READERS} if peer == "shap" else {peer}
+    found = sorted(path for suffix in ("py", "ipynb") for path in folder.rglob(f"*.{suffix}"))
+    chosen = [p for p in found if not options.words or any(w in str(p.relative_to(folder)) for w in options.words)]
+    return [path for path in chosen if wanted & used_names(source_of(path))]
+
+
+# ---- the page of the documentation
+
+
+def write_page(options: argparse.Namespace) -> None:
+    """Write the tables of all kept outcomes into the page of the documentation, between its two comments."""
+    lines = [BEGIN, ""]
+    for peer in FOLDERS:
+        outcomes = [Outcome(**json.loads(file.read_text())) for file in sorted(options.kept.glob(f"{peer}+*.json"))]
+        lines += table_of(peer, outcomes) if outcomes else []
+    before, _, rest = options.rst.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    options.rst.write_text(before + "\n".join(line.rstrip() for line in lines) + END + after)
+
+
+def counted(outcomes: list[Outcome]) -> str:
     counts = Counter(outcome.verdict for outcome in outcomes)
-    title = f"{peer} {importlib.import_module({'scikit-learn': 'sklearn'}.get(peer, peer)).__version__}"
-    lines = ["", title, "-" * len(title), ""]
-    lines += [", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + ".", ""]
-    lines += [".. list-table::", "   :header-rows: 1", "   :widths: 34 9 9 9 39", ""]
-    for cells in (("example", "outcome", "printed", "figures", "reason"), *(
-        (o.name, o.verdict, percent(o.printed), percent(o.figures), reasons.get(o.name, "")) for o in outcomes
-    )):  # fmt: skip
-        lines += [f"   {'-' if i else '* -'} {cell}".replace("   -", "     -", 1) for i, cell in enumerate(cells)]
-    with path.open("a") as file:
-        file.write("\n".join(line.rstrip() for line in lines) + "\n")
+    return ", ".join(f"{counts[verdict]} {text}" for verdict, text in VERDICTS.items() if counts[verdict])
+
+
+def table_of(peer: str, outcomes: list[Outcome]) -> list[str]:
+    """Return the lines of one library: its version, the counts, the table, and the examples that did not run."""
+    version = importlib.import_module(MODULES.get(peer, peer)).__version__
+    title = f"{peer} {version}"
+    known = reasons(peer)
+    lines = [title, "-" * len(title), "", f"{len(outcomes)} examples: {counted(outcomes)}.", ""]
+    lines += [".. list-table::", "   :header-rows: 1", "   :widths: 30 9 9 9 9 44", ""]
+    rows = [("example", "outcome", "printed", "figures", "seeds", "reason")]
+    for o in sorted(outcomes, key=lambda o: o.name):
+        if o.verdict in ("same", "similar", "differs", "fails"):
+            differences = [percent(d) for d in (o.printed, o.figures, o.other_seeds)]
+            rows.append((f"``{o.name}``", o.verdict, *differences, known.get(o.name, "")))
+    lines += [f"   {'  -' if i else '* -'} {cell}" for cells in rows for i, cell in enumerate(cells)]
+    for verdict in ("no data", "too long", "not run", "no class"):
+        names = sorted(o.name for o in outcomes if o.verdict == verdict)
+        if names:
+            reasoned = [f"``{name}``" + (f" ({known[name]})" if name in known else "") for name in names]
+            lines += ["", f"{VERDICTS[verdict].capitalize()}: " + ", ".join(reasoned) + "."]
+    return [*lines, "", ""]
+
+
+def reasons(peer: str) -> dict[str, str]:
+    return tomllib.loads(REASONS.read_text()).get(peer, {})
+
+
+def run_peer(peer: str, options: argparse.Namespace) -> None:
+    """Run a library's examples, print a line for each, and keep the outcomes."""
+    outcomes: list[Outcome] = []
+    known = reasons(peer)
+    print(f"{'example of ' + peer:<62}{'outcome':<10}{'printed':>9}{'figures':>9}{'seeds':>9}  error or reason")
+    for path in examples(peer, options):
+        kept = options.kept / f"{kept_name(peer, path)}.json"
+        if options.resume and kept.exists():
+            outcome = Outcome(**json.loads(kept.read_text()))
+        else:
+            outcome = compare_example(path, peer, options)
+            kept.write_text(json.dumps(asdict(outcome)))
+        outcomes.append(outcome)
+        print(outcome, flush=True)
+        if outcome.verdict != "same" and (reason := known.get(outcome.name)):
+            print(f"    {reason}", flush=True)
+    print(f"{len(outcomes)} examples: {counted(outcomes)}\n", flush=True)
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Run other libraries' examples with spinney's classes.")
+    parser.add_argument("checkouts", type=Path, help="a folder with checkouts of scikit-learn, LightGBM, xgboost, shap")
+    parser.add_argument("words", nargs="*", help="run the examples whose path contains one of these")
+    parser.add_argument("--peer", action="append", choices=FOLDERS, help="run those of this library only")
+    parser.add_argument("--limit", type=int, default=120, help="seconds of the processor for a run (default 120)")
+    parser.add_argument("--kept", type=Path, default=Path("build/peer_examples"), metavar="FOLDER",
+                        help="keep outcomes and the results of the originals here")  # fmt: skip
+    parser.add_argument("--resume", action="store_true", help="run only the examples without a kept outcome")
+    parser.add_argument("--rst", type=Path, metavar="FILE", help="write the tables into this page")
+    return parser.parse_args(arguments)
 
 
 def main(options: argparse.Namespace) -> None:
-    reasons: dict[str, str] = tomllib.loads(REASONS.read_text()).get(options.peer, {})
-    outcomes: list[Outcome] = []
-    print(f"{'example':<62}{'outcome':<10}{'printed':>8}{'figures':>8}  error or reason")
-    for path in examples(options):
-        outcome = compare_example(path, options)
-        outcomes.append(outcome)
-        print(outcome, flush=True)
-        if outcome.verdict != "same" and (reason := reasons.get(outcome.name)):
-            print(f"    {reason}", flush=True)
-    counts = Counter(outcome.verdict for outcome in outcomes)
-    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    options.kept = options.kept.resolve()
+    options.kept.mkdir(parents=True, exist_ok=True)
+    os.environ["JOBLIB_MULTIPROCESSING"] = "0"
+    importlib.import_module("matplotlib.pyplot")
+    importlib.import_module("pandas")
+    for peer in options.peer or FOLDERS:
+        if (options.checkouts / FOLDERS[peer]).exists():
+            run_peer(peer, options)
     if options.rst:
-        write_rst(options.rst, options.peer, outcomes, reasons)
+        write_page(options)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Run another library's examples with spinney's classes.")
-    parser.add_argument("peer", choices=("scikit-learn", "lightgbm", "xgboost", "shap"))
-    parser.add_argument("folder", type=Path, help="a folder of its examples")
-    parser.add_argument("words", nargs="*", help="run the files whose path contains one of these")
-    parser.add_argument("--limit", type=int, default=120, help="seconds of the processor for a run (default 120)")
-    parser.add_argument("--recordings", type=Path, metavar="FOLDER", help="keep the results of the originals here")
-    parser.add_argument("--rst", type=Path, metavar="FILE", help="append the table to FILE")
-    parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--replace", action="store_true", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.record:
-        resource.setrlimit(resource.RLIMIT_CPU, (chosen.limit, resource.RLIM_INFINITY))
-        chosen.record.write_bytes(pickle.dumps(record(chosen.folder, chosen.peer, chosen.replace)))
-    else:
-        main(chosen)
+    main(parse())
