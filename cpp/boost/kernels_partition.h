@@ -61,7 +61,9 @@ SPINNEY_INLINE std::uint32_t bits_left(const Rule& rule, const Code* codes, cons
   const __m512i low = _mm512_set1_epi32(sizeof(Code) == 1 ? 0xff : 0xffff);
   const __mmask16 here = first_lanes(n);
   const __m512i at = _mm512_maskz_loadu_epi32(here, rows);
-  return here & rule.bits(_mm512_and_si512(_mm512_mask_i32gather_epi32(low, here, at, codes, sizeof(Code)), low));
+  // Lanes without a row have the code 0, for which every rule has a word to read.
+  const __m512i read = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), here, at, codes, sizeof(Code));
+  return here & rule.bits(_mm512_and_si512(read, low));
 #elif defined(__AVX2__)
   const auto eight = [&](const Row* from) __attribute__((always_inline)) {
     const __m256i low = _mm256_set1_epi32(sizeof(Code) == 1 ? 0xff : 0xffff), all = _mm256_set1_epi32(-1);

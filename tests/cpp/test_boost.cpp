@@ -7,6 +7,11 @@
 #include <random>
 #include <vector>
 
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 #include "base/math.h"
 #include "boost/kernels.h"
 #include "boost/listed.h"
@@ -265,6 +270,28 @@ TEST(partition_by_bits_is_stable_and_the_same_everywhere) {
       }
     }
 }
+
+#if __has_include(<sys/mman.h>)
+// Words before pages that cannot be read, as far as any code of sixteen bits points.
+TEST(partition_by_bits_reads_no_word_after_its_set) {
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), guard = 65536, n_words = 600 / 32 + 1;
+  void* pages = mmap(nullptr, page + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+  CHECK(pages != MAP_FAILED);
+  CHECK_EQ(mprotect(static_cast<char*>(pages) + page, guard, PROT_NONE), 0);
+  std::uint32_t* bits = reinterpret_cast<std::uint32_t*>(static_cast<char*>(pages) + page) - n_words;
+  std::fill(bits, bits + n_words, 0xaaaaaaaau);  // odd codes go left
+  const std::vector<std::uint16_t> codes{0, 1, 2, 599, 598, 31, 32, 0, 0};
+  for (const std::size_t n : {1u, 7u})
+    for (const BoostKernels* k : available()) {
+      std::vector<Row> rows{0, 1, 2, 3, 4, 5, 6}, spare(n + 16);
+      rows.resize(n);
+      const std::vector<Row> expected = n == 1 ? std::vector<Row>{0} : std::vector<Row>{1, 3, 5, 0, 2, 4, 6};
+      CHECK_EQ(k->partition_wide_by_bits(rows.data(), n, codes.data(), bits, 600, spare.data()), n == 1 ? 0u : 3u);
+      CHECK(bit_identical(expected, rows));
+    }
+  CHECK_EQ(munmap(pages, page + guard), 0);
+}
+#endif
 
 TEST(ranks_are_places_in_ascending_order) {
   std::mt19937_64 g(10);
