@@ -17,6 +17,7 @@ from spinney._data.types import Floats
 from spinney._estimator.online import Quadratic
 
 _SHORTEST = 1e-10  # step of a line search
+_GAP = 0.01  # largest relative distance to the least objective, as a fraction of the tolerance
 _MAX_SWEEPS, _SWEEP_TOL = 50, 1e-6  # of coordinate descent
 _LEAST_FACTOR = 1e-300
 _CLOSE = 0.995  # fraction of the distance to the nearest bound
@@ -259,6 +260,7 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     if start is not None:
         first = 2.0 * float(np.sqrt((table.sums(bound * problem.beyond(scores)) ** 2).sum()))
         weights, scores = start, table.scores(start)
+    is_penalised = problem.ridge > 0
     for n_iter in range(max_iter + 1):
         beyond = problem.beyond(scores)
         pull = bound * beyond
@@ -268,7 +270,9 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
         norm = float(np.sqrt((gradient**2).sum()))
         first = norm if n_iter == 0 and start is None else first
         value = problem.given(weights) + float((pull * beyond).sum())
-        if norm <= problem.tol * first or n_iter == max_iter:
+        # The penalty is strongly convex, so the gradient bounds the distance to the least value.
+        gap = float((gradient[is_penalised] ** 2 / problem.ridge[is_penalised]).sum()) / 2
+        if (norm <= problem.tol * first and gap <= _GAP * problem.tol * value) or n_iter == max_iter:
             break
         solve = table.solver(2.0 * bound * (beyond != 0), problem.earlier)
         if solve is None:

@@ -342,6 +342,23 @@ def test_the_optimum_is_that_of_scikit_learn(loss, options):
     assert objective(model) == pytest.approx(objective(known), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "make", [spinney.LinearSVC, lambda **options: spinney.LinearSVR(loss="squared_epsilon_insensitive", **options)]
+)
+def test_default_settings_reach_the_optimum_of_a_wide_table(make):
+    rng = np.random.RandomState(0)
+    X, y = rng.randn(100, 400), np.sign(rng.randn(100))
+
+    def objective(model):
+        is_class = isinstance(model, spinney.LinearSVC)
+        scores = X @ model.coef_.ravel() + np.ravel(model.intercept_)
+        violation = np.maximum(1 - y * scores, 0) if is_class else np.abs(y - scores)
+        return ((model.coef_**2).sum() + float(np.ravel(model.intercept_)[0]) ** 2) / 2 + (violation**2).sum()
+
+    least = objective(make(tol=1e-9).fit(X, y))
+    assert least <= objective(make().fit(X, y)) * (1 + 1e-12) <= least * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bound_of_novikoff_is_that_of_the_widest_margin(seed):
     rng = np.random.RandomState(seed)
