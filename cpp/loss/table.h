@@ -88,13 +88,12 @@ struct LossTraits {
        .unit = LossUnit::target_squared, .is_shift_invariant = true)                                                  \
   LOSS(absolute, AbsoluteLoss, .name = "absolute_error", .text = "the median", .start = LossStart::quantile,          \
        .refit = LeafRefit::quantile, .unit = LossUnit::target, .is_shift_invariant = true)                            \
-  LOSS(huber, HuberLoss, .name = "huber",                                                                             \
-       .text = "squared for small residuals and absolute for large ones, with a corner between them",                 \
+  LOSS(huber, HuberLoss, .name = "huber", .text = "squared for small residuals and linear for large ones",            \
        .parameter = SPINNEY_DELTA, .start = LossStart::quantile, .refit = LeafRefit::clipped_mean,                    \
        .unit = LossUnit::target_squared, .is_shift_invariant = true, .has_delta = true)                               \
-  LOSS(log_cosh, LogCoshLoss, .name = "log_cosh", .text = "the same without a corner", .parameter = SPINNEY_DELTA,    \
-       .start = LossStart::quantile, .unit = LossUnit::target_squared, .is_shift_invariant = true, .has_delta = true, \
-       .is_smooth = true)                                                                                             \
+  LOSS(log_cosh, LogCoshLoss, .name = "log_cosh", .text = "similar, with a continuous second derivative",             \
+       .parameter = SPINNEY_DELTA, .start = LossStart::quantile, .unit = LossUnit::target_squared,                    \
+       .is_shift_invariant = true, .has_delta = true, .is_smooth = true)                                              \
   LOSS(quantile, QuantileLoss, .name = "quantile", .text = "the quantile `quantile`", .parameter = SPINNEY_LEVEL,     \
        .start = LossStart::quantile, .refit = LeafRefit::quantile, .unit = LossUnit::target,                          \
        .is_shift_invariant = true)                                                                                    \
@@ -112,27 +111,26 @@ struct LossTraits {
        .targets = LossTargets::classes, .link = "softmax", .n_scores = 0, .start = LossStart::log_proba,              \
        .needs_damping = true)                                                                                         \
   LOSS(ordinal, OrdinalLoss, .name = "ordinal",                                                                       \
-       .text = "ordered classes: one score, and cuts between the classes that are fitted with it",                    \
+       .text = "for ordered classes, with one score and thresholds that are fitted with it",                          \
        .targets = LossTargets::classes, .link = "ordinal", .needs_damping = true, .has_cuts = true)                   \
   LOSS(exponential, ExponentialLoss, .name = "exponential", .text = "that of AdaBoost, for two classes",              \
        .targets = LossTargets::classes, .link = "half_logit", .start = LossStart::half_log_odds,                      \
        .of_two_classes = true, .needs_damping = true)                                                                 \
   LOSS(focal, FocalLoss, .name = "focal",                                                                             \
-       .text = "rows count for less the better they are separated (``focal_gamma``), for two classes",                \
+       .text = "for two classes, where well predicted rows count for less (``focal_gamma``)",                         \
        .parameter = SPINNEY_FOCUS, .targets = LossTargets::classes, .link = "focal", .start = LossStart::balance,     \
        .of_two_classes = true, .needs_damping = true)                                                                 \
-  LOSS(smooth_hinge, SmoothHingeLoss, .name = "smooth_hinge",                                                         \
-       .text = "asks for no more than a margin of 1, for two classes", .targets = LossTargets::classes,               \
-       .link = "hinge", .start = LossStart::balance, .of_two_classes = true)                                          \
-  LOSS(poisson, PoissonLoss, .name = "poisson", .text = "the logarithm of the mean, for counts",                      \
+  LOSS(smooth_hinge, SmoothHingeLoss, .name = "smooth_hinge", .text = "for two classes, 0 beyond a margin of 1",      \
+       .targets = LossTargets::classes, .link = "hinge", .start = LossStart::balance, .of_two_classes = true)         \
+  LOSS(poisson, PoissonLoss, .name = "poisson", .text = "the mean of counts, with a log link",                        \
        .targets = LossTargets::non_negative, .link = "log", .start = LossStart::log_mean, .power = 1,                 \
        .needs_damping = true)                                                                                         \
   LOSS(gamma, GammaLoss, .name = "gamma",                                                                             \
-       .text = "the logarithm of the mean, where the standard deviation is proportional to it",                       \
+       .text = "the mean, with a log link, where the standard deviation is proportional to it",                       \
        .targets = LossTargets::positive, .link = "log", .start = LossStart::log_mean, .power = 2,                     \
        .needs_damping = true)                                                                                         \
   LOSS(tweedie, TweedieLoss, .name = "tweedie",                                                                       \
-       .text = "the logarithm of the mean, of zeros and positive targets (``tweedie_power``)",                        \
+       .text = "the mean of zeros and positive targets, with a log link (``tweedie_power``)",                         \
        .parameter = SPINNEY_POWER, .targets = LossTargets::non_negative, .link = "log", .start = LossStart::log_mean, \
        .needs_damping = true)                                                                                         \
   LOSS(normal, NormalLoss, .name = "normal",                                                                          \
