@@ -10,27 +10,27 @@ import spinney
 
 
 class SpinneyModel(mlflow.pyfunc.PythonModel):
-    """Predicts with the artifact ``model``; with the setting ``proba``, class shares."""
+    """Predicts with the artifact ``model``; with the setting ``proba``, class probabilities."""
 
     def load_context(self, context):
         """Read the model file."""
         self.model = spinney.load_predictor(context.artifacts["model"])
-        self.shares = bool((context.model_config or {}).get("proba"))
+        self.proba = bool((context.model_config or {}).get("proba"))
 
     def predict(self, context, model_input, params=None):
         """Predict a table."""
-        return self.model.predict_proba(model_input) if self.shares else self.model.predict(model_input)
+        return self.model.predict_proba(model_input) if self.proba else self.model.predict(model_input)
 
 
 def save_to_mlflow(model: Any, path: str | Path, file: str | Path, proba: bool = False) -> None:
-    """Save a fitted model: its file at `file`, and what MLflow keeps at `path`."""
+    """Save a fitted model: its file at `file`, and the MLflow model at `path`."""
     model.save(file)
     mlflow.pyfunc.save_model(
         str(path),
         python_model=__file__,
         artifacts={"model": str(file)},
         model_config={"proba": proba},
-        pip_requirements=["spinney"],
+        pip_requirements=["spinney-ml"],
     )
 
 

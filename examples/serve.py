@@ -26,7 +26,7 @@ def answer(model: Any, body: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def handler_of(model: Any) -> type[BaseHTTPRequestHandler]:
-    """Make what answers requests."""
+    """Create the request handler of a model."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # connections stay open
@@ -36,11 +36,11 @@ def handler_of(model: Any) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             if self.path != "/predict" or not 0 < length <= MOST_BYTES:
-                self.say(404, {"error": "POST rows to /predict."})
+                self.send_json(404, {"error": "POST rows to /predict."})
                 return
-            self.say(*answer(model, self.rfile.read(length)))
+            self.send_json(*answer(model, self.rfile.read(length)))
 
-        def say(self, status: int, content: dict[str, Any]) -> None:
+        def send_json(self, status: int, content: dict[str, Any]) -> None:
             data = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -49,7 +49,7 @@ def handler_of(model: Any) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing of single requests."""
+            """Do not log requests."""
 
     return Handler
 

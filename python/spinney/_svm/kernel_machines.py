@@ -464,9 +464,10 @@ class SVC(BaseKernelClassifier):
     The dual is solved by sequential minimal optimisation with second-order working set selection, until no pair of rows
     violates the optimality (KKT) conditions by more than ``tol``.
 
-    Numeric columns are terms as they are, unless ``scale`` is set, which is recommended if columns differ in unit. Each
-    category becomes an indicator term, and missing values are replaced by the mean, with an indicator term: ``terms_``
-    names the terms. Rows that are equal in all terms and in class are merged during the fit.
+    Columns are encoded as numeric features, called terms; ``terms_`` has their names. A numeric column is one term, in
+    its unit unless ``scale`` is set, which is recommended if columns differ in unit. Each category becomes a term of 0
+    or 1, and missing values are replaced by the mean, with a term of 0 or 1 that marks them. Rows that are equal in all
+    terms and in class are merged during the fit.
 
     See Also
     --------
@@ -499,9 +500,9 @@ class SVC(BaseKernelClassifier):
 class NuSVC(BaseKernelClassifier):
     """Nu-support vector classification.
 
-    As `SVC`, with ``nu`` in place of the penalty ``C``: a lower bound on the fraction of rows that are support vectors
-    and an upper bound on the fraction of margin violations (Schölkopf, Smola, Williamson and Bartlett 2000). `SVC` with
-    the penalty ``C_`` gives the same machine. With more than two classes each pair has a machine.
+    Like `SVC`, but with ``nu`` in place of the penalty ``C``: a lower bound on the fraction of rows that are support
+    vectors and an upper bound on the fraction of margin violations (Schölkopf, Smola, Williamson and Bartlett 2000).
+    `SVC` with the penalty ``C_`` gives the same model. With more than two classes each pair has a binary classifier.
 
     See Also
     --------
@@ -577,9 +578,9 @@ class SVR(BaseKernelRegressor):
 class NuSVR(BaseKernelRegressor):
     """Nu-support vector regression.
 
-    As `SVR`, with ``nu`` in place of ``epsilon``: a lower bound on the fraction of rows that are support vectors and an
-    upper bound on the fraction of rows outside the tube (Schölkopf, Smola, Williamson and Bartlett 2000). `SVR` with
-    ``epsilon_`` gives the same function.
+    Like `SVR`, but with ``nu`` in place of ``epsilon``: a lower bound on the fraction of rows that are support vectors
+    and an upper bound on the fraction of rows outside the tube (Schölkopf, Smola, Williamson and Bartlett 2000). `SVR`
+    with ``epsilon_`` gives the same function.
 
     See Also
     --------

@@ -321,7 +321,7 @@ def fitted_functions(
 class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
     """Classification by boosting of any weak learners, for any differentiable loss.
 
-    Scores start at the constants of the smallest loss. Each round fits every weak learner to the negative gradient of
+    Scores start at the constants that minimise the loss. Each round fits every weak learner to the negative gradient of
     the loss by least squares, selects the learner that explains most of it, finds the step length by a line search, and
     adds the function times step length and learning rate. With more than two classes each class has a score, and a
     round adds a function to each.
@@ -380,7 +380,7 @@ class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
 class FunctionalBoostingRegressor(RegressorMixin, BaseFunctionalBoosting):
     """Regression by boosting of any weak learners, for any differentiable loss.
 
-    Scores start at the constant of the smallest loss. Each round fits every weak learner to the negative gradient of
+    Scores start at the constant that minimises the loss. Each round fits every weak learner to the negative gradient of
     the loss by least squares, selects the learner that explains most of it, finds the step length by a line search, and
     adds the function times step length and learning rate.
 
