@@ -311,31 +311,56 @@ def _default_gamma(rows: MarginRows, name: str) -> float:
     return 1.0 / (n_terms * variance) if variance > 0 else 1.0
 
 
+def _fit_chosen(
+    machine: BaseKernelClassifier | BaseKernelRegressor, table: MarginTable, groups: ArrayLike | None
+) -> None:
+    """Fit a machine with the C and gamma of its grid that cross-validation chooses, and calibrate its probabilities."""
+    rows = table.learn(table.weight)
+    grid = machine._grid(rows.merged)
+    chosen = Chosen(float(grid.penalties[0]), float(grid.gammas[0]))
+    calibrates = isinstance(machine, BaseKernelClassifier) and machine.probability
+    if not grid.is_single or calibrates:
+        seed = int(check_random_state(machine.random_state).randint(np.iinfo(np.int32).max))
+    if not grid.is_single:
+        search = MarginSearch(table, machine.cv, groups, RandomState(seed), machine._n_threads)
+        chosen = search.choose(grid, lambda own, gamma, Cs: (s.model for s in machine._solve(table, own, gamma, Cs)))
+    solved = machine._solved(table, rows, chosen)
+    if isinstance(machine, BaseKernelClassifier) and machine.probability:
+        search = MarginSearch(table, machine.cv, groups, RandomState((seed + 1) % 2**32), machine._n_threads)
+        solved.model.calibration = machine._calibrate(table, chosen, search)
+    machine._set_chosen(chosen)
+    machine._set_fitted(solved, chosen)
+    machine.shape_fit_ = (len(table.weight), table.schema.n_features)
+
+
+# ---- classification ----------------------------------------------------------------------------------------------
+
+
+def _why_no_probabilities(model: BaseKernelClassifier) -> str | None:
+    return None if model.probability else "needs probability=True. Set it and fit again, or use decision_function."
+
+
 @estimator
-class BaseChosenMachine(BaseKernelMachine):
-    """Kernel machines with a target, so that C and gamma may be chosen by cross-validation."""
+class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
+    """Support vector classification: one machine, one per pair of classes, or one per class against the rest."""
 
     cv: Any = parameter("cv_object", "array-like", default=5)
     random_state: int | RandomState | None = parameter("random_state", default=None)
+    probability: bool = parameter("boolean", default=False)
+    decision_function_shape: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
+    break_ties: bool = parameter("boolean", default=False)
+    _is_class_target = True
+    _saved: ClassVar[SavedState] = SavedState(
+        "fitted", {**SAVED, "C_": number(0.0), "cv_results_": columns(), "class_weight_": optional(numbers(least=0))}
+    )
 
-    _saved: ClassVar[SavedState] = SavedState("fitted", {**SAVED, "C_": number(0.0), "cv_results_": columns()})
+    def _by_class(self, table: MarginTable) -> Floats:
+        """Return the factor of C of each class."""
+        return np.ones(len(table.target.labels))
 
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
-        rows = table.learn(table.weight)
-        grid = self._grid(rows.merged)
-        chosen = Chosen(float(grid.penalties[0]), float(grid.gammas[0]))
-        calibrates = bool(getattr(self, "probability", False))  # only classifiers have it
-        if not grid.is_single or calibrates:
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        if not grid.is_single:
-            search = MarginSearch(table, self.cv, groups, RandomState(seed), self._n_threads)
-            chosen = search.choose(grid, lambda own, gamma, Cs: (s.model for s in self._solve(table, own, gamma, Cs)))
-        solved = self._solved(table, rows, chosen)
-        if calibrates:
-            search = MarginSearch(table, self.cv, groups, RandomState((seed + 1) % 2**32), self._n_threads)
-            solved.model.calibration = self._calibrate(table, chosen, search)
-        self._set_fitted(solved, chosen)
-        self.shape_fit_ = (len(table.weight), table.schema.n_features)
+        _fit_chosen(self, table, groups)
+        self.class_weight_ = self._by_class(table)
 
     def _calibrate(self, table: MarginTable, chosen: Chosen, search: MarginSearch) -> Floats:
         """Fit the sigmoids that turn scores into probabilities, by cross-validated scores (Platt scaling)."""
@@ -355,36 +380,6 @@ class BaseChosenMachine(BaseKernelMachine):
             used = has_score & (is_positive | np.isin(target, negative))
             sigmoids.append(fit_sigmoid(held_out[used, m], is_positive[used], table.weight[used]))
         return np.array(sigmoids)
-
-    def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
-        super()._set_fitted(solved, chosen)
-        self._set_chosen(chosen)
-
-
-# ---- classification ----------------------------------------------------------------------------------------------
-
-
-def _why_no_probabilities(model: BaseKernelClassifier) -> str | None:
-    return None if model.probability else "needs probability=True. Set it and fit again, or use decision_function."
-
-
-@estimator
-class BaseKernelClassifier(ClassifierMixin, BaseChosenMachine):
-    """Support vector classification: one machine, one per pair of classes, or one per class against the rest."""
-
-    probability: bool = parameter("boolean", default=False)
-    decision_function_shape: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
-    break_ties: bool = parameter("boolean", default=False)
-    _is_class_target = True
-    _saved = SavedState("fitted", {**BaseChosenMachine._saved.fields, "class_weight_": optional(numbers(least=0))})
-
-    def _by_class(self, table: MarginTable) -> Floats:
-        """Return the factor of C of each class."""
-        return np.ones(len(table.target.labels))
-
-    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
-        super()._fit_table(table, groups)
-        self.class_weight_ = self._by_class(table)
 
     def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict the class of each row; of classes with equal votes, the first unless ``break_ties``.
@@ -535,12 +530,17 @@ class NuSVC(BaseKernelClassifier):
 
 
 @estimator
-class BaseKernelRegressor(RegressorMixin, BaseChosenMachine):
+class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
     """Support vector regression: one machine, whose score is the prediction."""
 
+    cv: Any = parameter("cv_object", "array-like", default=5)
+    random_state: int | RandomState | None = parameter("random_state", default=None)
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
     predict = table_estimator.predict_values
     _saved = SavedState("fitted", {**SAVED, "n_iter_": integer(), "C_": number(0.0), "cv_results_": columns()})
+
+    def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
+        _fit_chosen(self, table, groups)
 
     def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
         super()._set_fitted(solved, chosen)

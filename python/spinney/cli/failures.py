@@ -154,6 +154,8 @@ def name_options(text: str) -> str:
     options = {one.name: one.opts[-1] for one in context.command.params if isinstance(one, click.Option)}
     options |= {name.partition("__")[2]: option for name, option in options.items() if name and "__" in name}
     names = "|".join(sorted(map(re.escape, filter(None, options)), key=len, reverse=True))
+    if not names:
+        return text
     text = re.sub(r"^The '(\w+)' parameter of \w+ must be", r"\1 must be", text)
     text = re.sub(r",? or (?:an object implementing|a callable)[^.]*(?=\. Got )", "", text)
     text = re.sub(r"a str among \{(.*?)\}", lambda found: f"one of {found[1].replace(chr(39), '')}", text)
@@ -168,6 +170,8 @@ def name_options(text: str) -> str:
         text,
     )
     python_names = "|".join(name for name in names.split("|") if "_" in name)  # others may be plain words
+    if not python_names:
+        return text
     return re.sub(rf"(?<![\w.'\"(-])({python_names})\b(?![=(]|\.\w)", lambda found: options[found[1]], text)
 
 
