@@ -247,7 +247,8 @@ class Session:
     @contextmanager
     def without_interrupts(self) -> Iterator[None]:
         """Let Ctrl-C wait until the end of short steps that a study needs; further fits are left out then."""
-        if threading.current_thread() is not threading.main_thread():
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or signal.getsignal(signal.SIGINT) is None:  # None: a handler of another language
             yield
             return
 
