@@ -39,7 +39,8 @@ from spinney._names import __version__
 
 Scores = dict[str, dict[str, Floats]]  # by model, metric and fold
 _FAR_MORE = 1.04  # rows of the table, relative to those studied: a fit to all of them is worth more than a stack
-_TIMES_MORE = 3.0  # rows of the table, relative to those studied: the ranking of models may differ for all rows
+_ENOUGH_MORE = 1.9  # rows of the table, relative to those studied: the ranking of models may differ for all rows
+_TIMES_MORE = 3.0  # rows of the table, relative to those studied: so may the calibration
 _MOST_HELD_OUT, _HELD_OUT = 20_000, 0.05  # rows, and their fraction, that decide between boosting and the best model
 _SLOWER = 1.2  # that final fits may be than expected
 _MARGIN = 1.3  # of the time left that is shown
@@ -271,7 +272,7 @@ class FinalFits:
         """Return the best model; of a sampled table, the best that there is time to fit to all rows.
 
         Boosting gains most by more rows: if it is within one standard error of the best, it comes first. If the table
-        has several times as many rows, boosting is fitted to nearly all, and compared with the best on other rows.
+        has nearly twice as many rows or more, boosting is fitted to nearly all, and compared with the best on others.
         """
         session, n_rows = self.session, self.session.whole.n_rows
         lead = next((trial for trial in order if trial.name == LEAD), None)
@@ -302,9 +303,9 @@ class FinalFits:
 
     @property
     def _is_free(self) -> bool:
-        """Whether many rows are not studied, and can be held out: they are in no group with others."""
+        """Whether nearly half of the rows or more are not studied, and can be held out: in no group with others."""
         session, whole = self.session, self.session.whole
-        is_large = whole.n_rows >= _TIMES_MORE * session.data.n_rows and len(session.unstudied) > 0
+        is_large = whole.n_rows >= _ENOUGH_MORE * session.data.n_rows and len(session.unstudied) > 0
         return is_large and whole.time is None and (whole.groups is None or whole.groups_are_copies)
 
     def _larger(self, lead: Trial, best: Trial) -> Trial:
