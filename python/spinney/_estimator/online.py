@@ -67,27 +67,32 @@ class Batch:
                 "of all categories at the first call; rows of weight 0 suffice."
             ) from None
         weight = read_weights(sample_weight, table.n_rows)
-        target = _read_target(model, y, classes, table.n_rows)
+        target = _read_target(model, y, classes, table.n_rows, is_first)
         return cls(columns, schema, target, np.ones(table.n_rows) if weight is None else weight)
 
 
-def _read_target(model: TableEstimator, y: ColumnLike, classes: ArrayLike | None, n_rows: int) -> SingleTarget:
+def _read_target(
+    model: TableEstimator, y: ColumnLike, classes: ArrayLike | None, n_rows: int, is_first: bool
+) -> SingleTarget:
     if not model._is_class_target:
         return SingleTarget(read_one_value(y, n_rows, type(model).__name__))
-    labels = getattr(model, "classes_", None)
-    if labels is None and classes is None:
+    known = getattr(model, "classes_", None)
+    labels = known if classes is None else _read_labels(classes)
+    if labels is None:
         raise ValueError("classes must be passed on the first call to partial_fit: all labels that y may ever have.")
-    if classes is not None:
-        given = np.asarray(classes)
-        (found,) = read_some_classes(given, len(given))[1]
-        if labels is not None and not np.array_equal(found, labels):
-            raise ValueError(
-                f"classes={found.tolist()} is not the same as on the first call to partial_fit, {labels.tolist()}. "
-                "Leave it out."
-            )
-        labels = found
-    assert labels is not None
+    if not (is_first or np.array_equal(labels, known)):
+        raise ValueError(
+            f"classes={labels.tolist()} is not the same as the classes of the model, {known.tolist()}. Leave it out."
+        )
     return SingleTarget(known_codes(y, labels, n_rows), labels)
+
+
+def _read_labels(classes: ArrayLike) -> NDArray[Any]:
+    given = np.asarray(classes)
+    if given.ndim != 1 or len(np.unique(given)) < 2:
+        raise ValueError(f"classes={given.tolist()!r} must be a list of at least two labels.")
+    (found,) = read_some_classes(given, len(given))[1]
+    return found
 
 
 @dataclass(frozen=True)

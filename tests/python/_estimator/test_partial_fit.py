@@ -174,8 +174,11 @@ def test_what_cannot_be_right_is_refused():
     rows = BATCHES[0]
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         spinney.LinearClassifier().partial_fit(X, TWO)
+    for classes in (["no"], [], [["no", "yes"], ["yes", "no"]]):
+        with pytest.raises(ValueError, match="must be a list of at least two labels"):
+            spinney.LinearClassifier().partial_fit(X, TWO, classes=classes)
     model = learn(spinney.LinearClassifier(), TWO, [rows])
-    with pytest.raises(ValueError, match="not the same as on the first call"):
+    with pytest.raises(ValueError, match="not the same as the classes of the model"):
         model.partial_fit(X, TWO, classes=["no", "yes", "perhaps"])
     with pytest.raises(ValueError, match="class that the model was not fitted on"):
         model.partial_fit(X.iloc[:2], ["no", "perhaps"])
@@ -188,6 +191,9 @@ def test_what_cannot_be_right_is_refused():
         again.partial_fit(X, TWO)
     assert again.n_samples_seen_ == N
     assert again.fingerprint() == spinney.LinearSVC().partial_fit(X, TWO, classes=["no", "yes"]).fingerprint()
+    other = spinney.LinearClassifier().fit(X, TWO)
+    with pytest.warns(UserWarning, match="begins anew"):
+        assert other.partial_fit(X, THREE, classes=[0, 1, 2]).n_classes_ == 3
     for model, why in (
         (spinney.LinearRegressor(), "alpha='cv' compares"),
         (spinney.LinearSVC(loss="hinge"), "loss='squared_hinge'"),
@@ -210,3 +216,12 @@ def test_rows_of_weight_0_declare_categories_and_classes_may_be_absent_at_first(
     assert {"town = Ely", "town = Rye", "town = Wem"} <= set(model.terms_)
     assert model.score(X, TWO) > 0.75
     assert np.isfinite(model.coef_).all()
+
+
+def test_single_rows_of_three_classes_are_learned():
+    """Rounding must not move the intercepts of all classes together, further with each call."""
+    model = spinney.LinearClassifier()
+    for row in np.arange(100)[:, np.newaxis]:
+        model.partial_fit(X.iloc[row, :2], THREE[row], classes=[0, 1, 2])
+    assert abs(model.intercept_.sum()) < 1e-6 * abs(model.intercept_).max()
+    assert model.score(X.iloc[:, :2], THREE) > np.bincount(THREE).max() / N + 0.1
