@@ -32,6 +32,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.fit_inputs import FitInputs, RowInputs, ValidationSet, batches_with, validation_sets
 from spinney._estimator.parameters import estimator
+from spinney._estimator.rate_search import ATTRIBUTES as RATE_ATTRIBUTES
 from spinney._estimator.rate_search import adopt, is_searched, search_rate
 from spinney._estimator.support import SAVED_RANGES
 from spinney._model.boosting import FittedBoosting
@@ -213,7 +214,16 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
             self._check_constraints_hold()
             earlier = FitResult.of(vars(self), self._fitted_target(settings))
         result = BoostingFit(settings, self._target_type, earlier).run(inputs)
-        for name in (*BY_ROUND, "init_", "_calibration", "_tree_learning_rate", "baseline_hazard_", "scale_"):
+        of_search = () if is_searched(self.learning_rate) else RATE_ATTRIBUTES
+        for name in (
+            *BY_ROUND,
+            *of_search,
+            "init_",
+            "_calibration",
+            "_tree_learning_rate",
+            "baseline_hazard_",
+            "scale_",
+        ):
             self.__dict__.pop(name, None)
         self._set_schema(result.schema)
         self.__dict__.update(result.attributes())

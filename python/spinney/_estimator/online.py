@@ -76,11 +76,11 @@ def _read_target(
 ) -> SingleTarget:
     if not model._is_class_target:
         return SingleTarget(read_one_value(y, n_rows, type(model).__name__))
-    known = getattr(model, "classes_", None)
+    known: NDArray[Any] | None = getattr(model, "classes_", None)
     labels = known if classes is None else _read_labels(classes)
     if labels is None:
         raise ValueError("classes must be passed on the first call to partial_fit: all labels that y may ever have.")
-    if not (is_first or np.array_equal(labels, known)):
+    if not is_first and known is not None and not np.array_equal(labels, known):
         raise ValueError(
             f"classes={labels.tolist()} is not the same as the classes of the model, {known.tolist()}. Leave it out."
         )

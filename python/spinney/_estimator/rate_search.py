@@ -21,6 +21,7 @@ from spinney._estimator.target import read_weights
 RATES = (1.0, 0.3, 0.1, 0.03, 0.01)  # of equally good rates the first is chosen
 N_FOLDS = 5
 SEARCHED = "cv"
+ATTRIBUTES = ("learning_rate_", "cv_results_")
 
 # fits an ensemble to the first rows, with the second as its validation set
 FitFold = Callable[[Any, RowInputs, RowInputs], object]

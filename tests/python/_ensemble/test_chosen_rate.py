@@ -46,6 +46,9 @@ def test_the_model_is_that_of_the_chosen_rate_also_from_a_file(name):
     assert again.learning_rate_ == model.learning_rate_
     assert (again.predict(X) == model.predict(X)).all()
     assert (again.cv_results_["error"] == results["error"]).all()
+    model.set_params(learning_rate=0.5).fit(X, y)
+    assert not hasattr(model, "learning_rate_")
+    assert not hasattr(model, "cv_results_")
 
 
 def test_errors_are_those_of_rows_that_were_not_fitted():

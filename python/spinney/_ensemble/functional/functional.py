@@ -47,6 +47,7 @@ from spinney._ensemble.stagewise import SAVED_RATE, BaseStagewise, EncodedTable,
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import COUNT, estimator, parameter
+from spinney._estimator.rate_search import ATTRIBUTES as RATE_ATTRIBUTES
 from spinney._estimator.rate_search import chosen_rate
 from spinney._estimator.target import (
     SingleTarget,
@@ -170,7 +171,8 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
         self, member: FunctionMember, model: FittedFunctions, stages: Stages, classes: NDArray[Any] | None
     ) -> None:
         """Set the fitted attributes, after everything that can fail."""
-        self.__dict__.pop("validation_score_", None)
+        for name in ("validation_score_", *RATE_ATTRIBUTES):
+            self.__dict__.pop(name, None)
         self.functions_ = model
         self.n_iter_ = model.n_rounds
         self.learners_ = list(stages.dictionary.names)
