@@ -39,6 +39,17 @@ def _why_no_decisions(model: BaggingClassifier) -> str | None:
     return f"needs members that have one, and {noun} have none. Use predict_proba."
 
 
+def _one_column(y: ArrayLike, supported: str, task: str) -> NDArray[Any]:
+    """Return the target of one output; refuse several, and name an ensemble that supports them."""
+    values = argument_array(y, "y")
+    if values.ndim == 2 and values.shape[1] > 1:
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {values.shape} instead. y has several outputs, and "
+            f"{supported}. Use RandomForest{task}, or sklearn.multioutput.MultiOutput{task}(Bagging{task}(…))."
+        )
+    return np.asarray(column_or_1d(values, warn=True))
+
+
 @estimator
 class BaggingClassifier(ClassifierMixin, BaseBagging):
     """Classifiers fitted to samples of the rows, whose probabilities are averaged or whose votes are counted.
@@ -84,7 +95,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
 
     def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
         if y is not None:
-            y = column_or_1d(argument_array(y, "y"), warn=True)
+            y = _one_column(y, "bagging of classifiers supports one", "Classifier")
         target = read_classes(y, n_rows)
         classes = target.classes[0]
         return classes[target.codes[:, 0]], ClassOutput(classes, self._is_soft)
@@ -218,7 +229,7 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
 
     def _read_target(self, y: ArrayLike, n_rows: int) -> tuple[NDArray[Any], Output]:
         if y is not None and not self.__sklearn_tags__().target_tags.multi_output:
-            y = column_or_1d(argument_array(y, "y"), warn=True)
+            y = _one_column(y, "its members support one", "Regressor")
         values = read_values(y, n_rows)
         return values[:, 0] if values.shape[1] == 1 else values, ValueOutput(values.shape[1])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import Bunch, Tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -39,7 +39,7 @@ from spinney._estimator.held_out import Fold
 from spinney._estimator.parallel import Progress
 from spinney._estimator.parameters import N_JOBS, estimator, parameter
 from spinney._estimator.target import read_one_class, read_one_value, read_weights
-from spinney._model.predictions import WeightedMean, member_predictions
+from spinney._model.predictions import Classes, WeightedMean, member_predictions
 from spinney._model.saving.members import NAMES, read_ensemble
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class BaseCombination(BaseEnsemble):
     def _set_members(
         self,
         table: PickTable,
-        classes: NDArray[Any] | None,
+        classes: Classes,
         members: NamedMembers,
         by_code: list[bool],
     ) -> None:
@@ -253,7 +253,8 @@ class BaseCombination(BaseEnsemble):
             del self.__dict__[name]
         self._set_table(table)
         if classes is not None:
-            self.classes_, self.n_classes_ = classes, len(classes)
+            self.classes_ = classes
+            self.n_classes_ = [len(one) for one in classes] if isinstance(classes, list) else len(classes)
         self._names, self.estimators_ = [name for name, _ in members], [member for _, member in members]
         self._coded = by_code
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -128,7 +127,7 @@ class BaseEnsemble(Estimator):
             self.feature_names_in_ = np.array(table.names, dtype=object)
 
     @property
-    def _classes(self) -> NDArray[Any] | None:
+    def _classes(self) -> Any:
         return self.classes_ if self._is_class_target else None
 
     def _matched(self, X: TableLike) -> PickTable:

@@ -21,6 +21,7 @@ from spinney._data.select import PickTable, Places
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import row_arguments
 from spinney._estimator.parallel import count_threads, in_order, is_distributed, run_distributed
+from spinney._model.predictions import Classes
 from spinney._names import FITTED_BY_COMMAND, estimator_of, public
 
 Result = TypeVar("Result")
@@ -162,13 +163,13 @@ class MemberRows:
     Attributes
     ----------
     table : PickTable
-    target, codes : ndarray of shape (n_rows,)
+    target, codes : ndarray of shape (n_rows,) or (n_rows, n_labels)
         Labels or numeric target, and class codes.
     weight : ndarray of shape (n_rows,), or None
     groups, time : ndarray of shape (n_rows,), or None
         Groups and times of the rows, for members that hold rows out themselves.
-    classes : ndarray or None
-        Labels in the order of the codes; None in a regression.
+    classes : ndarray, list of ndarrays, or None
+        Labels in the order of the codes, of several labels a list; None in a regression.
     """
 
     table: PickTable
@@ -177,7 +178,7 @@ class MemberRows:
     weight: Weights
     groups: NDArray[Any] | None = None
     time: NDArray[Any] | None = None
-    classes: NDArray[Any] | None = None
+    classes: Classes = None
 
     @property
     def used(self) -> Places | None:

@@ -13,11 +13,13 @@ from sklearn.base import BaseEstimator
 
 from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
+from spinney._ensemble.stack_labels import predicted_labels
 from spinney._estimator.estimator import only_if
 from spinney._estimator.greedy import select
 from spinney._estimator.held_out import Fold, Rows
 from spinney._model.predictions import (
     Calibration,
+    Classes,
     Curve,
     all_probabilities,
     calibrated,
@@ -36,8 +38,10 @@ _MIN_PROBABILITY = 2.0**-52  # so that a single wrong prediction of probability 
 # ---- out of fold ---------------------------------------------------------------------------------------------------
 
 
-def predicted_targets(predicted: Floats, classes: NDArray[Any] | None) -> NDArray[Any] | None:
+def predicted_targets(predicted: Floats, method: str, classes: Classes) -> NDArray[Any] | None:
     """Return the labels or values of predictions, (n_rows, width); None for decisions of pairs of classes."""
+    if isinstance(classes, list):
+        return predicted_labels(predicted, method, classes)
     if classes is None:
         return predicted[:, 0]
     if predicted.shape[1] == len(classes):
@@ -217,9 +221,7 @@ class GreedySelection(BaseEstimator):
         temperatures = np.array(self.temperatures_ or [], dtype=np.float64)
         return np.asarray(self.weights_).tobytes() + temperatures.tobytes() + numbers
 
-    def fit(
-        self, X: Floats, y: NDArray[Any], sample_weight: Floats | None = None, *, classes: NDArray[Any] | None = None
-    ) -> Self:
+    def fit(self, X: Floats, y: NDArray[Any], sample_weight: Floats | None = None, *, classes: Any = None) -> Self:
         """Choose the weights: by log loss in a classification, by squared error in a regression.
 
         Parameters

@@ -68,8 +68,7 @@ def staged_predict(self: Any, X: TableLike) -> Iterator[NDArray[Any]]:
     for n in range(1, n_members + 1):
         final = self.final_estimator_ if n == n_members else _final_of_first(self, n)
         named = self._named_columns(self._names[:n], columns[:n], self._classes)
-        predicted = np.asarray(final.predict(self._final_table(table, named, final)))
-        yield np.asarray(self.classes_[predicted.astype(np.intp)]) if self._final_coded else predicted
+        yield self._decoded(np.asarray(final.predict(self._final_table(table, named, final))))
 
 
 def _final_of_first(stack: Any, n: int) -> BaseEstimator:

@@ -5,22 +5,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+import spinney._engine as _engine
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, NamedMembers
 from spinney._ensemble.ensemble import loaded_template, members_from_json, members_to_json, saved_template
 from spinney._ensemble.members import LARGEST_SEED, MemberRows, estimator_of_name, seeded, takes_weights
+from spinney._ensemble.stack_labels import check_options, label_probabilities, read_labels
 from spinney._ensemble.stack_members import (
     FoldAverage,
     GreedySelection,
@@ -35,11 +38,12 @@ from spinney._estimator.held_out import Fold, read_folds, read_row_groups
 from spinney._estimator.parallel import count_threads
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.rows import order_by_values
+from spinney._estimator.target import check_length, read_weights
 from spinney._linear.linear_model import LinearClassifier, LinearRegressor
 from spinney._model.file.container import refuse
 from spinney._model.predictions import (
     METHODS,
-    Calibration,
+    Classes,
     WeightedMean,
     as_columns,
     column_names,
@@ -96,8 +100,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
         X : table of shape (n_samples, n_features)
             Any table that the members take: NumPy array, pandas, polars or pyarrow table, scipy sparse matrix, dict of
             columns or list of rows. Members get tables of the same kind.
-        y : array-like of shape (n_samples,)
-            Target.
+        y : array-like of shape (n_samples,), or (n_samples, n_labels) of 0 and 1
+            Target. A classifier predicts several labels of 0 and 1 together if members and final estimator do.
         sample_weight : array-like of shape (n_samples,), optional
             For the members that take weights, and for the final estimator. A weight of 0 leaves the row out.
         groups : array-like of shape (n_samples,), optional
@@ -122,7 +126,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         if isinstance(self.cv, str):
             fitted = self._prefit(members, methods, rows)
         else:
-            strata = None if rows.codes is None else rows.codes[:, np.newaxis]
+            strata = None if rows.codes is None else rows.codes.reshape(n_rows, -1)
             weights = np.ones(n_rows) if rows.weight is None else rows.weight
             order = order_by_values(rows.table, rows.target, rows.weight, count_threads(self.n_jobs, n_rows))
             cv = 5 if self.cv is None else self.cv
@@ -132,7 +136,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         predicted = fitted.out_of_fold
         seen = ~np.isnan(predicted[0][:, 0])
         seen &= True if rows.weight is None else rows.weight > 0
-        scores = self._member_scores(names, predicted, seen, rows)
+        scores = self._member_scores(names, methods, predicted, seen, rows)
         columns = [as_columns(one, method, rows.classes) for one, method in zip(predicted, methods, strict=True)]
         final, final_coded = self._fit_final(rows, MemberPredictions(names, methods, columns, seen), folds, random)
         self._set_members(rows.table, rows.classes, *self._averaged(names, fitted, rows.classes))
@@ -145,9 +149,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         self._final_rows_of_fit = FinalRows(seen, target[seen], None if rows.weight is None else rows.weight[seen])
         return self
 
-    def _averaged(
-        self, names: list[str], fitted: FittedMembers, classes: NDArray[Any] | None
-    ) -> tuple[NamedMembers, list[bool]]:
+    def _averaged(self, names: list[str], fitted: FittedMembers, classes: Any) -> tuple[NamedMembers, list[bool]]:
         """Return one estimator per member, and whether it knows classes by code; the models of folds are averaged."""
         if self.refit or isinstance(self.cv, str):
             return [(name, models[0]) for name, models in zip(names, fitted.models, strict=True)], fitted.by_code
@@ -165,19 +167,23 @@ class BaseStacking(TransformerMixin, BaseCombination):
         by_code, predicted = [], []
         for (_, member), method in zip(members, methods, strict=True):
             check_is_fitted(member)
-            known = set() if rows.classes is None else set(np.asarray(member.classes_).tolist())
-            by_code.append(rows.classes is not None and not known <= set(rows.classes.tolist()))
+            by_code.append(isinstance(rows.classes, np.ndarray) and not np.isin(member.classes_, rows.classes).all())
             predicted.append(member_predictions(member, rows.table.native, method, rows.classes, by_code[-1]))
         return FittedMembers([[member] for _, member in members], by_code, predicted)
 
     def _member_scores(
-        self, names: list[str], predicted: list[Floats], seen: NDArray[np.bool_], rows: MemberRows
+        self,
+        names: list[str],
+        methods: list[str],
+        predicted: list[Floats],
+        seen: NDArray[np.bool_],
+        rows: MemberRows,
     ) -> dict[str, float]:
         """Return the out-of-fold score of each member; NaN if it predicts decisions of pairs of classes."""
         weight = None if rows.weight is None else rows.weight[seen]
         scores = {}
-        for name, of_member in zip(names, predicted, strict=True):
-            targets = predicted_targets(of_member[seen], rows.classes)
+        for name, method, of_member in zip(names, methods, predicted, strict=True):
+            targets = predicted_targets(of_member[seen], method, rows.classes)
             scores[name] = float("nan") if targets is None else self._score(rows.target[seen], targets, weight)
         return scores
 
@@ -224,6 +230,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
             final: BaseEstimator = self._next_layer(folds, seen, int(random.randint(LARGEST_SEED)))
         else:
             final = seeded(self._final(), random)
+            if isinstance(rows.classes, list) and self.final_estimator is None:
+                final = MultiOutputClassifier(final)
         table = rows.table if seen.all() else pick_table(rows.table.take(np.flatnonzero(seen)))
         by_code = self._by_code(final)
         target = rows.codes if by_code and rows.codes is not None else rows.target
@@ -252,7 +260,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
                 )
 
     @staticmethod
-    def _named_columns(names: list[str], columns: list[Floats], classes: NDArray[Any] | None) -> dict[str, Floats]:
+    def _named_columns(names: list[str], columns: list[Floats], classes: Classes) -> dict[str, Floats]:
         """Return the predictions of the members by column name."""
         titles = column_names(names, [column.shape[1] for column in columns], classes)
         return dict(zip(titles, np.ascontiguousarray(np.hstack(columns).T), strict=True))
@@ -337,12 +345,19 @@ class BaseStacking(TransformerMixin, BaseCombination):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_labels)
             Labels of a classifier, predicted values of a regressor.
         """
         rows = self._final_rows(X)
-        predicted = np.asarray(self.final_estimator_.predict(rows, **params))
-        return np.asarray(self.classes_[predicted.astype(np.intp)]) if self._final_coded else predicted
+        return self._decoded(np.asarray(self.final_estimator_.predict(rows, **params)))
+
+    def _decoded(self, predicted: NDArray[Any]) -> NDArray[Any]:
+        """Return what the final estimator predicts as labels or values."""
+        if not self._final_coded:
+            return predicted
+        if isinstance(self.classes_, list):
+            return predicted.astype(self.classes_[0].dtype)
+        return np.asarray(self.classes_[predicted.astype(np.intp)])
 
     staged_predict = only_if(why_no_stages)(staged_predict)
 
@@ -471,6 +486,18 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
     def _default_final(self) -> Estimator:
         return LinearClassifier(scale=False)
 
+    def _read_rows(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None) -> MemberRows:
+        labels = read_labels(y)
+        if labels is None:
+            return super()._read_rows(X, y, sample_weight)
+        self._check_parameters()
+        check_options(self)
+        table = pick_table(X)
+        check_length(len(labels), table.n_rows)
+        classes = [np.array([0, 1], dtype=labels.dtype) for _ in labels.T]
+        weight = read_weights(sample_weight, table.n_rows)
+        return MemberRows(table, labels, labels.astype(np.intp), weight, classes=classes)
+
     def _method_of(self, name: str, member: BaseEstimator) -> str:
         if self.stack_method == "auto":
             return next(method for method in METHODS if hasattr(member, method))
@@ -484,6 +511,11 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
     def _score(self, target: NDArray[Any], predicted: NDArray[Any], weight: Floats | None) -> float:
         return float(accuracy_score(target, predicted, sample_weight=weight))
 
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        if isinstance(self.classes_, list):
+            raise TypeError("A model file holds stacks of one output, and this one predicts several labels. Pickle it.")
+        return super()._file_parts()
+
     @only_if(_final_lacks("predict_proba"))
     def predict_proba(self, X: TableLike) -> Floats:
         """Class probabilities of the final estimator.
@@ -495,10 +527,12 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
+        ndarray of shape (n_samples, n_classes), or a list of these
+            Columns in the order of `classes_`; of several labels one array each.
         """
         rows = self._final_rows(X)
+        if isinstance(self.classes_, list):
+            return cast("Floats", label_probabilities(self.final_estimator_, rows, len(self.classes_)))
         return member_probabilities(self.final_estimator_, rows, self.classes_, self._final_coded)
 
     predict_log_proba = only_if(_final_lacks("predict_proba"))(table_estimator.predict_log_proba)
@@ -560,48 +594,3 @@ class StackingRegressor(RegressorMixin, BaseStacking):
 
     def _score(self, target: NDArray[Any], predicted: NDArray[Any], weight: Floats | None) -> float:
         return float(r2_score(target, predicted, sample_weight=weight))
-
-
-def weighted_stack(
-    members: dict[str, BaseEstimator],
-    weights: list[float],
-    X: TableLike,
-    classes: NDArray[Any] | None,
-    *,
-    scores: dict[str, float],
-    temperatures: list[float] | None = None,
-    calibration: Calibration = None,
-) -> StackingClassifier | StackingRegressor:
-    """Return a fitted stack that averages fitted models of spinney with given weights.
-
-    Parameters
-    ----------
-    members : dict of str to estimator
-        Fitted to the columns of `X`; classifiers must have predict_proba.
-    weights : list of float
-        Weights of the members; they add up to 1.
-    X : table
-        The training table of the members.
-    classes : ndarray or None
-        Labels; None in a regression.
-    scores : dict of str to float
-        Out-of-fold scores of the members.
-    temperatures : list of float, optional
-        Temperature of each member: its log-probabilities are divided by it before they are averaged.
-    calibration : float or Curve, optional
-        Calibration of the mean probabilities: a temperature, or a calibration curve.
-
-    Returns
-    -------
-    StackingClassifier or StackingRegressor
-        Fitted.
-    """
-    kind: type[StackingClassifier | StackingRegressor] = StackingRegressor if classes is None else StackingClassifier
-    model, n = kind(list(members.items()), GREEDY), len(members)
-    model._set_members(pick_table(X), classes, list(members.items()), [False] * n)
-    model.stack_method_ = ["predict" if classes is None else "predict_proba"] * n
-    model.oof_scores_ = scores
-    model._widths = [1 if classes is None or len(classes) == 2 else len(classes)] * n
-    model.final_estimator_ = GreedySelection.of(np.array(weights, dtype=float), classes, temperatures, calibration)
-    model._final_coded = False
-    return model

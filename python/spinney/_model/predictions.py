@@ -13,6 +13,7 @@ from spinney._data.types import Floats, TableLike
 
 _MIN_PROBABILITY = 2.0**-52
 METHODS = ("predict_proba", "decision_function", "predict")
+Classes = NDArray[Any] | list[NDArray[Any]] | None  # of several labels of 0 and 1 a list; None in a regression
 
 
 def member_probabilities(member: Any, X: Any, classes: NDArray[Any], by_code: bool, **params: Any) -> Floats:
@@ -61,10 +62,28 @@ def onehot(codes: NDArray[np.intp], n_classes: int) -> Floats:
     return np.asarray(np.eye(n_classes)[codes])
 
 
-def member_predictions(
-    member: object, X: TableLike, method: str, classes: NDArray[Any] | None, by_code: bool
-) -> Floats:
+def label_columns(member: Any, X: Any, method: str, n_labels: int) -> Floats:
+    """Predictions of several labels of 0 and 1, (n_rows, n_labels): probabilities of 1, decisions or labels."""
+    found = getattr(member, method)(X)
+    if isinstance(found, list):  # an array per label
+        parts = zip(found, member.classes_, strict=True)
+        found = np.column_stack(
+            [proba[:, 1] if len(labels) == 2 else np.full(len(proba), labels[0]) for proba, labels in parts]
+        )
+    columns = np.asarray(found, dtype=np.float64)
+    if columns.shape[1:] != (n_labels,):
+        raise ValueError(
+            f"{method} of {type(member).__name__} returns an array of shape {columns.shape} for {n_labels} labels, and "
+            "stacking needs one column per label. Use a member that supports several labels, or wrap it in "
+            "sklearn.multioutput.MultiOutputClassifier."
+        )
+    return columns
+
+
+def member_predictions(member: object, X: TableLike, method: str, classes: Classes, by_code: bool) -> Floats:
     """Return a member's predictions so that they can be averaged, (n_rows, n_values); labels become votes."""
+    if isinstance(classes, list):
+        return label_columns(member, X, method, len(classes))
     if classes is None:
         return np.asarray(member_values(member, X)[:, np.newaxis])
     if method == "predict_proba":
@@ -104,9 +123,9 @@ def tempered_columns(columns: list[Floats], temperatures: list[float] | None) ->
 # ---- predictions as columns for the model that combines them ---------------------------------------------------------
 
 
-def as_columns(predictions: Floats, method: str, classes: NDArray[Any] | None) -> Floats:
+def as_columns(predictions: Floats, method: str, classes: Classes) -> Floats:
     """Return predictions as columns to learn from: of two probabilities the second alone, of votes the code."""
-    if classes is None or method == "decision_function":
+    if classes is None or isinstance(classes, list) or method == "decision_function":
         return predictions
     if method == "predict":
         return np.asarray(predictions.argmax(axis=1)[:, np.newaxis], dtype=np.float64)
@@ -118,14 +137,16 @@ def all_probabilities(columns: Floats) -> Floats:
     return np.concatenate([1 - columns, columns], axis=-1) if columns.shape[-1] == 1 else columns
 
 
-def column_names(names: list[str], widths: list[int], classes: NDArray[Any] | None) -> list[str]:
+def column_names(names: list[str], widths: list[int], classes: Classes) -> list[str]:
     """Name the columns of each member's predictions, by member and class."""
     found = []
     for name, width in zip(names, widths, strict=True):
         if width == 1:
             found.append(name)
         else:
-            labels = classes.tolist() if classes is not None and len(classes) == width else range(width)
+            labels: Any = range(width)
+            if isinstance(classes, np.ndarray) and len(classes) == width:
+                labels = classes.tolist()
             found += [f"{name}: {label}" for label in labels]
     return found
 

@@ -36,3 +36,11 @@ def test_scikit_learns_checks(estimator, check):
 )
 def test_scikit_learns_checks_away_from_the_defaults(estimator, check):
     run(estimator, check)
+
+
+def test_several_outputs_are_refused_with_a_remedy():
+    X, y = [[0.0], [1.0], [2.0]], [[0, 1], [1, 0], [1, 1]]
+    with pytest.raises(ValueError, match=r"shape \(3, 2\).*RandomForestClassifier.*MultiOutputClassifier"):
+        spinney.BaggingClassifier().fit(X, y)
+    with pytest.raises(ValueError, match=r"its members support one.*RandomForestRegressor.*MultiOutputRegressor"):
+        spinney.BaggingRegressor(spinney.SVR()).fit(X, y)

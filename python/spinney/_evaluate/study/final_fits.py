@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from spinney._data.types import Floats
 from spinney._ensemble.members import MeanPredictions
-from spinney._ensemble.stacking import weighted_stack
+from spinney._ensemble.weighted_stack import weighted_stack
 from spinney._evaluate.problem import Rows
 from spinney._evaluate.runner import Candidate, RoundLimit, Trial, has_rounds
 from spinney._evaluate.scoring import Scorers, describe_error, read_metrics
