@@ -169,10 +169,15 @@ class _NumbersDesign(Design):
     @cached_property
     def fill(self) -> Floats:
         """Mean of each column."""
-        rows: Floats = self.__dict__.pop("_rows")
+        rows: Floats | None = self.__dict__.get("_rows")
+        if rows is None:  # another thread has computed the means meanwhile
+            return np.asarray(self.__dict__["fill"])
         weight, step = np.ones(len(rows)), max(1, _CHUNK // len(rows))
         blocks = (np.ascontiguousarray(rows[:, j : j + step].T) for j in range(0, rows.shape[1], step))
-        return np.concatenate([means_and_spreads(block, weight, False)[0] for block in blocks])
+        found = np.concatenate([means_and_spreads(block, weight, False)[0] for block in blocks])
+        self.__dict__["fill"] = found  # before the rows are released
+        self.__dict__.pop("_rows", None)
+        return found
 
 
 @dataclass(frozen=True)

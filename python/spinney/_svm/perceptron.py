@@ -246,7 +246,13 @@ class Perceptron(ClassifierMixin, BasePlanes):
     def novikoff_bound_(self) -> Floats:
         """Novikoff's bound on the updates of each plane, from the rows, which are retained until it is asked for."""
         check_is_fitted(self)
-        return np.array([bound() for bound in self.__dict__.pop("_bounds")])
+        bounds = self.__dict__.get("_bounds")
+        if bounds is None:  # another thread has computed them meanwhile
+            return np.asarray(self.__dict__["novikoff_bound_"])
+        found = np.array([bound() for bound in bounds])
+        self.__dict__["novikoff_bound_"] = found  # before the rows are released
+        self.__dict__.pop("_bounds", None)
+        return found
 
     def _to_header(self) -> dict[str, Any]:
         _ = self.novikoff_bound_  # computed, so that it is among the attributes that are saved

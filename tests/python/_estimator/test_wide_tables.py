@@ -108,3 +108,18 @@ def test_few_rows_of_many_columns_reach_the_optimum(n_columns: int) -> None:
     hinge = spinney.LinearSVC(loss="hinge", tol=1e-10).fit(X, y > 0)
     assert hinge.dual_gap_[0] <= 1e-10
     assert hinge.n_iter_ < 20
+
+
+def test_numbers_of_first_use_may_be_computed_by_two_threads() -> None:
+    """From Python 3.12 on, a cached property has no lock: the second thread may begin before the first has ended."""
+    X, y = table("array", 30), np.arange(20) % 2
+    perceptron, design = (
+        spinney.Perceptron().fit(X, y),
+        spinney.KNeighborsClassifier(3).fit(X, y).neighbors_.measure.design,
+    )
+    for owner, name in ((perceptron, "novikoff_bound_"), (design, "fill")):
+        compute = getattr(type(owner), name).func
+        first = compute(owner)
+        assert first.shape == ((1,) if owner is perceptron else (30,))
+        np.testing.assert_array_equal(compute(owner), first)
+        np.testing.assert_array_equal(getattr(owner, name), first)
