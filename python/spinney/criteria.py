@@ -175,7 +175,7 @@ class LossCriterion(Criterion):
         ``loss(y, c)``: the loss of predicting c, for an array y and a number c. If it also broadcasts (y of shape
         (n, 1) against c of shape (1, m)), it is called less often.
     candidates : int or array-like, optional
-        Maximum number of constants to try in a node, 64 by default, or the constants themselves. Pass them if the best
+        Maximum number of constants to try in a node (None: 64), or the constants themselves. Pass them if the best
         constant need not lie between the smallest and the largest y.
 
     Examples

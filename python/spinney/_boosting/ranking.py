@@ -192,7 +192,8 @@ def ranking_score(
     gains : {"exponential", "linear"}, default="exponential"
         For "ndcg": the gain of a row of grade g, ``2**g - 1``, or g (as scikit-learn's ``ndcg_score``).
     sample_weight : array-like of shape (n_samples,), optional
-        With "ndcg", a row of weight w counts as w equal rows. Rows of weight 0 are left out.
+        Rows of weight 0 are left out. With "ndcg", a row of weight w counts as w equal rows; in "map" and "mrr" all
+        other weights count as 1.
 
     Returns
     -------

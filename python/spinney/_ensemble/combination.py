@@ -347,10 +347,10 @@ class BaseCombination(BaseEnsemble):
     def shap_values(self, X: TableLike) -> ShapValues:
         """Contribution of each column to each prediction: weighted means of the members' Shapley values.
 
-        They are exact if members are averaged as they are. A member that adds up scores (boosting), temperatures and
-        calibration make the prediction a nonlinear function of sums; contributions to a sum are then carried through
-        the function along the straight line from the base value to the prediction (Aumann and Shapley 1974), so that
-        they add up to the prediction all the same.
+        They are exact if the prediction is linear in the sums of contributions. Probabilities of boosting are not, nor
+        are probabilities that a greedy stack calibrates; there, contributions to a sum are carried through the
+        nonlinear function along the straight line from the base value to the prediction (Aumann and Shapley 1974), so
+        that they add up to the prediction all the same.
 
         Parameters
         ----------

@@ -103,7 +103,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
         y : array-like of shape (n_samples,), or (n_samples, n_labels) of 0 and 1
             Target. A classifier predicts several labels of 0 and 1 together if members and final estimator do.
         sample_weight : array-like of shape (n_samples,), optional
-            For the members that take weights, and for the final estimator. A weight of 0 leaves the row out.
+            For the final estimator, and for the members that take weights; a warning names the others. A weight of 0
+            leaves the row out.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are in the same fold, also within members that hold rows out themselves.
         **fit_params : dict
@@ -305,7 +306,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         return table.with_leading_columns(self._named_columns(self._names, columns, self._classes))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the columns that `transform` returns, as scikit-learn's.
+        """Names of the columns that `transform` returns, as scikit-learn names them.
 
         Parameters
         ----------

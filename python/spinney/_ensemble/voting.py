@@ -50,7 +50,7 @@ class BaseVoting(TransformerMixin, BaseCombination):
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            For members that take weights. A weight of 0 leaves the row out.
+            For members that take weights; a warning names the others. A weight of 0 leaves the row out.
         **fit_params : dict
             For `fit` of the members that request it, with scikit-learn's metadata routing.
 
@@ -102,7 +102,7 @@ class BaseVoting(TransformerMixin, BaseCombination):
         return mean_prediction(list(self._each(X)), self._normalized_weights(len(self.estimators_)).tolist())
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the columns that `transform` returns, as scikit-learn's.
+        """Names of the columns that `transform` returns, as scikit-learn names them.
 
         Parameters
         ----------
@@ -235,7 +235,8 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
         Returns
         -------
         ndarray of shape (n_samples, n_members), (n_samples, n_members * n_classes) or (n_members, n_samples, n_classes)
-            Codes of votes; or probabilities, the last without `flatten_transform`.
+            Hard voting: class codes, of the first shape. Soft voting: probabilities, of the second shape, or of the
+            third with ``flatten_transform=False``.
         """
         predicted = list(self._each(X))
         if not self._is_soft:

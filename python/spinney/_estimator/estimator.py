@@ -204,11 +204,10 @@ class Estimator(BaseEstimator):
         The file contains numbers and text, but no code. Parameters that only a fit needs are saved if they are numbers
         or text: a random state that is not an integer becomes None, folds that are not a number become the default,
         callbacks and scorers that are functions become None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold
-        predictions and the nodes of the training rows are not. The rows drawn for the trees of a forest are saved with
-        ``keep_rows=True``, as are the targets, leaves and out-of-bag predictions of its training rows; the out-of-bag
-        score and curve are always saved. Members of an ensemble must be models of spinney that are not ensembles of
-        arbitrary estimators; their training rows are not saved. The file of an imputer contains the values of its
-        training rows.
+        predictions and the nodes of the training rows are not. For a forest fitted with ``keep_rows=True`` the rows
+        drawn for its trees are saved, and the targets, leaves and out-of-bag predictions of its training rows; the
+        out-of-bag score and curve are always saved. Members of an ensemble must be models of spinney; their training
+        rows are not saved. The file of an imputer contains the values of its training rows.
 
         Parameters
         ----------

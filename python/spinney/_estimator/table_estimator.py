@@ -85,10 +85,11 @@ class TableEstimator(Estimator):
         return results[0] if len(results) == 1 else np.concatenate(results)
 
     def fingerprint(self) -> str:
-        """Return a hash of the trees and of the numbers that determine predictions.
+        """Return a hash of all numbers that determine predictions.
 
-        These are the initial scores and the link of boosting, the costs of misclassification, and the combinations of
-        oblique forests. Names of columns and classes, and parameters, are not included.
+        They are, depending on the model, the trees, coefficients or stored rows, the initial scores and the link of
+        boosting, the costs of misclassification, and the combinations of oblique forests. Names of columns and classes
+        are not included, nor are parameters that only a fit needs.
 
         Returns
         -------

@@ -238,7 +238,7 @@ class BaseKernelMachine(BaseMargin):
 
     @property
     def dual_coef_(self) -> Floats:
-        """Dual coefficients of the support vectors; equal rows share their coefficient by weight."""
+        """Dual coefficients of the support vectors; equal rows share one, in proportion to their weights."""
         check_is_fitted(self)
         return self.margin_.coefficients[:, self.margin_.vector] * self.margin_.fraction
 
@@ -497,7 +497,8 @@ class NuSVC(BaseKernelClassifier):
 
     Like `SVC`, but with ``nu`` in place of the penalty ``C``: a lower bound on the fraction of rows that are support
     vectors and an upper bound on the fraction of margin violations (Schölkopf, Smola, Williamson and Bartlett 2000).
-    `SVC` with the penalty ``C_`` gives the same model. With more than two classes each pair has a binary classifier.
+    With two classes, `SVC` with the penalty ``C_`` gives the same model. With more, each pair of classes has a binary
+    classifier, called a machine, and ``C_`` has the penalty of each.
 
     See Also
     --------

@@ -193,7 +193,7 @@ class BaseMargin(TableEstimator):
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C: a weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are in the same fold (cross-validation).
 
@@ -253,7 +253,7 @@ class BaseMargin(TableEstimator):
 
     @property
     def intercept_(self) -> Floats:
-        """Intercept of each machine; of hyperplanes, in the units of the columns."""
+        """Intercept of each machine; if the model is linear, in the units of the columns."""
         check_is_fitted(self)
         return self.margin_.raw_planes[1] if self._is_linear else self.margin_.intercepts
 

@@ -65,10 +65,11 @@ class Perceptron(ClassifierMixin, BasePlanes):
 
     Passes over the rows and updates on misclassified rows only: for a row x of class y = ±1 the coefficients become
     β + η y x and the intercept b + η y R², where R is the largest norm of a row. It stops after an epoch without
-    mistakes. If a hyperplane of margin M separates the classes, that takes at most 2 R²/M² updates (Novikoff). Rows
-    that are equal in all terms and in class are merged, the order of the table has no effect, and a weight multiplies
-    η. With ``shuffle=False`` each epoch takes the rows one by one in the order of the table, as in an online setting.
-    scikit-learn's perceptron differs in its intercept, which changes by η y, and in its default ``tol=1e-3``.
+    mistakes. If a hyperplane of margin M, with its intercept in units of R, separates the classes, that takes at most
+    2 R²/M² updates (Novikoff). Rows that are equal in all terms and in class are merged, the order of the table has no
+    effect, and a weight multiplies η. With ``shuffle=False`` each epoch takes the rows one by one in the order of the
+    table, as in an online setting. scikit-learn's perceptron differs in its intercept, which changes by η y, and in its
+    default ``tol=1e-3``.
 
     See Also
     --------

@@ -152,15 +152,17 @@ class BaseTree(GrowingEstimator):
     ) -> Self:
         """Make a tree that follows R's rpart, by rpart's parameter names.
 
+        Trees with random thresholds (extra-trees) cannot: they raise an error.
+
         Parameters
         ----------
         method : {"class", "anova", "poisson", "exp"}, optional
             "class" for a classifier. For a regressor: "anova" for means (the default); "poisson" for rates of events,
             y being counts or (exposure, counts); "exp" for survival, y being (time, status) or (start, stop, status).
         minsplit : int, optional
-            Minimum number of rows in a node that is split; 20, or three times minbucket if only minbucket is passed.
+            Minimum number of rows in a node that is split. None: three times minbucket if that is passed, else 20.
         minbucket : int, optional
-            Minimum number of rows on each side of a split; a third of minsplit.
+            Minimum number of rows on each side of a split. None: a third of minsplit.
         cp : float, default=0.01
             Subtrees that lower the risk by less than this fraction of the root's risk per split are pruned.
         maxcompete, maxsurrogate : int, default=4 and 5
@@ -181,10 +183,10 @@ class BaseTree(GrowingEstimator):
         split : {"gini", "information"}, default="gini"
             Classification: split criterion.
         shrink : float, optional
-            Rates: coefficient of variation of the prior of the leaf rates, which are shrunk towards the overall rate;
-            1, or 0 with ``error="sqrt"``.
+            "poisson" and "exp": coefficient of variation of the prior of the leaf rates, which are shrunk towards the
+            overall rate. None: 1, or 0 with ``error="sqrt"``.
         error : {"deviance", "sqrt"}, default="deviance"
-            Rates: error of held-out rows.
+            "poisson" and "exp": error of held-out rows.
         cost : array-like or dict by column name, optional
             Cost of each column.
         rpart_quirks : bool, default=False

@@ -220,7 +220,7 @@ Table = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 def make_thresholds(n_samples: int = 30, *, random_state: Seed = None) -> Table:
-    """Draw rows of `ThresholdClasses`: five equally correlated features, of which the first decides with noise.
+    """Draw rows of `ThresholdClasses`: five equally correlated features; the class depends on the first, with noise.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def make_thresholds(n_samples: int = 30, *, random_state: Seed = None) -> Table:
 
 
 def make_nested_spheres(n_samples: int = 2000, *, n_features: int = 10, random_state: Seed = None) -> Table:
-    """Draw standard normal features, and whether the row is outside of the sphere that has half of all rows.
+    """Draw standard normal features; the class is 1 outside of the sphere that contains half of all rows.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def make_diagonal(n_samples: int = 200, *, noise: float = 0.0, random_state: See
 
 
 def make_xor(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None) -> Table:
-    """Draw points of the square from -1 to 1; the class is the sign of x₁ x₂, which no greedy first split improves.
+    """Draw points of the square from -1 to 1; the class is the sign of x₁ x₂, so that no single split has a gain.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def _exchanged(is_positive: NDArray[np.bool_], noise: float, rng: np.random.Gene
 
 
 def make_darts(n_samples: int = 200, *, random_state: Seed = None) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
-    """Draw where four throwers hit a board: each around a corner, and sometimes exactly at a distant spot.
+    """Draw hits of four darts players: most scatter around a corner of the board, some hit a distant spot exactly.
 
     The wide scatter suits a linear rule, the tight spots need nearest neighbours, and a stack of both uses both.
 

@@ -79,6 +79,16 @@ def test_pictures_of_the_gallery_lead_to_pages():
             assert posixpath.basename(picture) in PAGES[resolved(name, target)], f"{name}: {picture} is not on {target}"
 
 
+def test_rows_of_tables_are_on_one_line():
+    """In a simple table each line with text in the first column begins a row: a first cell cannot have two lines."""
+    for name, text in PAGES.items():
+        for table in re.findall(r"^(=+ +=[= ]*\n(?:.+\n)+?=+ +=[= ]*)\n\s*\n", text, re.MULTILINE):
+            second = re.search("=+ +", table).end()
+            for row in table.splitlines():
+                is_whole = row[second:].strip() and not row[:second].rstrip().endswith((",", " and"))
+                assert is_whole or not row[:second].strip(), f"{name}: the row {row!r} is cut; use a list-table"
+
+
 def test_the_guide_lists_every_loss():
     table = (
         (DOCS / "guide" / "boosting.rst")

@@ -115,10 +115,11 @@ class Regularization(Options):
 
 @dataclass(frozen=True, repr=False)
 class Goss(Options):
-    """Gradient-based one-side sampling of rows: a value of the parameter `sampling`, as is ``"goss"``.
+    """Gradient-based one-side sampling of rows (GOSS): a value of the parameter `sampling`.
 
-    The rows with the largest gradients are used, and a random sample of the others, weighted accordingly. ``subsample``
-    is the fraction of both together; with ``subsample="auto"`` a tenth of all rows are drawn besides the first.
+    ``sampling="goss"`` means ``Goss()``. The rows with the largest gradients are used, and a random sample of the
+    others, weighted accordingly. ``subsample`` is the fraction of both together; with ``subsample="auto"`` a tenth of
+    all rows are drawn besides the first.
 
     Parameters
     ----------
@@ -224,12 +225,12 @@ class CategoryOptions(Options):
 
 @dataclass(frozen=True, repr=False)
 class LinearLeaves(Options):
-    """Leaves with linear functions instead of constants: the value of the parameter `linear_leaves`, as is True.
+    """Leaves with linear functions instead of constants: the value of the parameter `linear_leaves`.
 
-    Each leaf fits a ridge regression on the numeric columns of its path. Values of a column are clipped to those of the
-    leaf's training rows, so that the function does not extrapolate; a row that lacks one of these values gets the
-    leaf's constant. Not supported with ``absolute_error``, ``quantile``, ``mape`` and ``huber``, nor with monotonic
-    constraints.
+    ``linear_leaves=True`` means ``LinearLeaves()``. Each leaf fits a ridge regression on the numeric columns of its
+    path. Values of a column are clipped to those of the leaf's training rows, so that the function does not
+    extrapolate; a row that lacks one of these values gets the leaf's constant. Not supported with ``absolute_error``,
+    ``quantile``, ``mape`` and ``huber``, nor with monotonic constraints.
 
     Parameters
     ----------

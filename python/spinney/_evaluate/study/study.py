@@ -54,7 +54,7 @@ def study(
     random_state: int | np.random.RandomState | None = 0,
     progress: bool | ProgressCall | None = None,
 ) -> Study:
-    """Fit several models to a table, compare them by cross-validation, and keep the best, or a simpler one as good.
+    """Fit several models to a table, compare them by cross-validation, and keep the best, or a simpler one.
 
     A fifth of the rows is held out as a test set. On the others boosting, a pruned tree, a forest, extra-trees, a
     linear model, AdaBoost, k-NN, an SVM, boosting with symmetric trees (and, for a nonnegative target, with a log link)

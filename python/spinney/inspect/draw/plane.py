@@ -296,7 +296,7 @@ def plot_outlier_scores(
 def plot_isolation(
     model: TableEstimator, X: Any, *, features: Sequence[str | int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Plot the scores of a model of outliers in the plane of two columns, with the rows as points.
+    """Plot the scores of an outlier detector in the plane of two columns, with the rows as points.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def _draw_simplex(criterion: str, ax: Axes | None) -> Axes:
 
 
 def plot_losses(names: Sequence[str] | None = None) -> Figure:
-    """Plot losses of two classes: against the margin, their best scores f*, and how they bound the error.
+    """Plot losses of two classes against the margin, the scores f* that minimise them, and their bounds of the error.
 
     The left panel has the losses φ(m) of the margin m = y f. The middle one has f*, the score with the smallest
     expected loss, against the probability η of the class 1: all have the sign of the best class, so that minimising the

@@ -33,7 +33,8 @@ class Counterfactual:
     probability : float or None
         Probability of that class, if the model has probabilities.
     distance : float
-        Sum of the changes over the columns, relative to the typical range of each column; a category counts 1.
+        Sum of the changes over the columns, each relative to the range between the 5% and 95% quantiles of the column
+        in `X`; a category counts 1.
     row : dict of str to value
         The whole changed row.
 
@@ -162,13 +163,13 @@ def counterfactual(
     wanted : class label, or pair of numbers; optional
         The wanted class, or the smallest and the largest value (None: no limit). None: the other of two classes.
     X : table, optional
-        Rows such as the training set: they determine which values occur, which columns are whole numbers, and the
-        typical range of each column. Required for models other than spinney's trees, whose thresholds are used
-        otherwise.
+        Rows such as the training set: they determine which values occur, which columns are whole numbers, and
+        the range to which changes of a column are relative. Required for models other than spinney's trees, whose
+        thresholds are used otherwise.
     fixed : list of columns, optional
         Columns that may not change, by name or position.
     ranges : dict of column to (low, high) or list of categories, optional
-        Allowed values of a column. Default: the values that occur in `X`.
+        Allowed values of a column. None: the range of its numbers in `X`, or its categories there.
     probability : float, optional
         Minimum probability of the wanted class; None: it has to be the predicted class.
     n : int, default=3

@@ -380,8 +380,8 @@ def shap_values(
 ) -> ShapValues:
     """Return the contribution of each column to each prediction: Shapley values by TreeSHAP.
 
-    The base value, the mean prediction over the training weight, and the values of all columns sum to the prediction
-    (for classifiers, the class probabilities). At a split on a column that is not known yet, both children are
+    The base value (the mean prediction over the training weight) and the values of all columns sum to the prediction
+    (for classifiers, the class probabilities). At a split on a column that counts as unknown, both children are
     followed in proportion to the training weight. If a surrogate decides because the split column is missing, its
     decision counts as that column's.
 

@@ -6,7 +6,7 @@
     tables        the nodes as a frame, as nested dicts or as JSON
     split_tables  every candidate split of one column, with its gain
     calculators   impurities and gains of counts, every candidate split of all columns
-    weakest_links weakest-link pruning step by step; trees entered by their counts
+    weakest_links weakest-link pruning step by step; trees made from counts
 
 All but the last three read a fitted model through one `TreeReader`.
 """

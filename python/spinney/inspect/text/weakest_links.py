@@ -1,4 +1,4 @@
-"""Weakest-link pruning step by step, of fitted trees and of trees entered by their class counts.
+"""Weakest-link pruning step by step, of fitted trees and of trees made from the class counts of their leaves.
 
 Vocabulary. R(t) is the risk of node t as a leaf, R(T_t) that of the leaves of its branch, |T_t| their number, and
 g(t) = (R(t) − R(T_t)) / (|T_t| − 1) the penalty per leaf at which the branch is not worth its leaves. Nodes have the
@@ -27,7 +27,7 @@ Nested = Any  # the counts of a leaf, or a pair of branches
 
 @dataclass(frozen=True)
 class CountedTree:
-    """A tree entered by the class counts of its leaves; made by `tree_from_counts`.
+    """A tree made from the class counts of its leaves; returned by `tree_from_counts`.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class CountedTree:
 
 
 def tree_from_counts(tree: Nested) -> CountedTree:
-    """Return a tree entered by the class counts of its leaves.
+    """Return a tree made from the class counts of its leaves.
 
     Parameters
     ----------
@@ -172,13 +172,14 @@ class PruningStep:
     alpha : float
         Smallest penalty per leaf at which this tree is the best one.
     pruned : tuple of int
-        Nodes that become leaves in this step, those below pruned ones included.
+        Inner nodes whose splits this step removes, those below other pruned nodes included.
     n_leaves : int
         Leaves of the tree after the step.
     risk : float
         R(T): risk of these leaves.
     links : dict from int to float
-        g(t) of each inner node before the step.
+        g(t) of each inner node before the step: the increase of the risk per leaf that is removed if the branch below
+        the node is pruned. The weakest links have the smallest.
     """
 
     alpha: float
@@ -260,9 +261,11 @@ def _names(nodes: Sequence[int]) -> str:
 
 
 def weakest_links(tree: TableEstimator | CountedTree) -> WeakestLinks:
-    """Return the nested trees of cost-complexity pruning, with g(t) of each node at each step.
+    """Return the nested trees of cost-complexity pruning, with the strength g(t) of each link at each step.
 
-    The first step prunes all branches that do not lower the risk (α = 0), each further one those of the smallest g(t).
+    ``g(t) = (R(t) - R(T_t)) / (|T_t| - 1)``, where R(t) is the risk of node t as a leaf, R(T_t) that of the branch T_t
+    below it, and ``|T_t|`` the number of its leaves. The first step prunes all branches that do not lower the risk (α =
+    0), each further one those of the smallest g(t).
 
     Parameters
     ----------
