@@ -87,9 +87,9 @@ VERDICTS = {
     "similar": "similar",
     "differs": "differ",
     "fails": "fail",
-    "no data": "no data: the original downloads a table",
-    "too long": "not run: the original takes longer than the limit",
-    "not run": "not run: the original fails",
+    "no data": "not run because the original downloads a table",
+    "too long": "not run because the original takes longer than the limit",
+    "not run": "not run because the original fails",
     "no class": "use no class that both libraries have",
 }
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE)

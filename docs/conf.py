@@ -98,6 +98,13 @@ def group_parameters(_app, what, name, kind, _options, lines):
     lines[start:end] = grouped
 
 
+def hide_private_parameters(_app, what, _name, _kind, _options, signature, returned):
+    """Leave the private fields of a dataclass out of its signature."""
+    if what == "class" and signature:
+        return re.sub(r", _\w+", "", signature), returned
+    return None
+
+
 def print_recipe(_app, page, source):
     """Put the table of the default settings of boosting where its page asks for it."""
     if page == "defaults":
@@ -120,3 +127,4 @@ def setup(app):
     app.connect("builder-inited", draw_pictures)
     app.connect("source-read", print_recipe)
     app.connect("autodoc-process-docstring", group_parameters, priority=600)
+    app.connect("autodoc-process-signature", hide_private_parameters)

@@ -104,15 +104,16 @@ class Scan:
 def scan(source: object, *, folder: str | None = None, memory: int | str = "256MB") -> Scan:
     """Read a table in batches, to fit models to more rows than fit into memory.
 
-    A model of gradient boosting is bit-identical to one fitted to the same rows in memory; target, weights, groups and
-    offset are then names of columns.
+    Target, weights, groups and offset are then names of columns. Models of gradient boosting, forests and single trees
+    are bit-identical to those fitted to the same rows in memory; but with ``n_estimators="auto"``, boosting fits linear
+    leaves only to tables in memory, of fewer than 20,000 rows.
 
     Parameters
     ----------
     source : str, path, list of these, dataset, lazy frame, stream, function or iterable of tables
-        Files by name or pattern (Parquet or Arrow; a folder means all of its files), in the order of their names;
-        a pyarrow dataset; a polars LazyFrame; a Dask DataFrame; any object with the Arrow C stream interface; a
-        function that returns a new iterator of tables; an iterable of tables. A source that can be read only once,
+        Files by name or pattern (Parquet or Arrow; a folder means all of its files), in the order of their names or of
+        the list; a pyarrow dataset; a polars LazyFrame; a Dask DataFrame; any object with the Arrow C stream interface;
+        a function that returns a new iterator of tables; an iterable of tables. A source that can be read only once,
         such as a generator or a RecordBatchReader, is read once.
     folder : str, optional
         Folder of the temporary files: the columns, and their bins during training. None: the system's folder for

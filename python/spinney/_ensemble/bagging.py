@@ -126,7 +126,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         X : table of shape (n_samples, n_features)
             Rows.
         **params : dict
-            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
+            Metadata for `predict_proba`, or `predict`, of the members, by scikit-learn's metadata routing.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         X : table of shape (n_samples, n_features)
             Rows.
         **params : dict
-            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
+            Metadata for `predict_proba`, or `predict`, of the members, by scikit-learn's metadata routing.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         X : table of shape (n_samples, n_features)
             Rows.
         **params : dict
-            For `decision_function` of the members that request it, with scikit-learn's metadata routing.
+            Metadata for `decision_function` of the members, by scikit-learn's metadata routing.
 
         Returns
         -------

@@ -155,8 +155,8 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Rows are drawn in proportion to their weights, whatever the members; a row of weight 0 is never drawn. If
-            every member gets all rows, the weights are passed to the members.
+            Rows are drawn in proportion to their weights, also for members that take no weights; a row of weight 0 is
+            never drawn. If every member gets all rows, the weights are passed to the members.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are drawn together, or left out together; `max_samples` then counts groups.
         strata : array-like of shape (n_samples,), optional
@@ -312,7 +312,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
 
     @property
     def estimators_samples_(self) -> list[Places]:
-        """Rows of each member's sample; repeated rows are repeated. Drawn again at every call."""
+        """Rows of each member's sample; repeated rows are repeated. Computed again at every access."""
         return [sampling.draw(seed)[1] for sampling, seed in self._bag().draws]
 
     def _bag(self) -> Bag:
@@ -423,7 +423,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         return np.asarray(sum(self._each(X, partial(self._output.predict, **routed))) / len(self.estimators_))
 
     def predict(self, X: TableLike, **params: Any) -> NDArray[Any]:
-        """Predict the class with the highest mean probability or most votes; of regressors, the mean prediction.
+        """Predict the class with the highest mean probability or most votes; in a regression, the mean prediction.
 
         Parameters
         ----------

@@ -108,8 +108,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are in the same fold, also within members that hold rows out themselves.
         **fit_params : dict
-            For `fit` of the members that request it, with scikit-learn's metadata routing; arguments with one value per
-            row are cut to the training rows of each fold.
+            Metadata for `fit` of the members, by scikit-learn's metadata routing; arguments with one value per row are
+            cut to the training rows of each fold.
 
         Returns
         -------

@@ -52,7 +52,7 @@ class BaseVoting(TransformerMixin, BaseCombination):
         sample_weight : array-like of shape (n_samples,), optional
             For members that take weights; a warning names the others. A weight of 0 leaves the row out.
         **fit_params : dict
-            For `fit` of the members that request it, with scikit-learn's metadata routing.
+            Metadata for `fit` of the members, by scikit-learn's metadata routing.
 
         Returns
         -------

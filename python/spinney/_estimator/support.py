@@ -103,7 +103,7 @@ class Support(ShownAsTable):
     >>> forest = spinney.RandomForestRegressor(random_state=0).fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
     >>> print(forest.predict_support([[2.5], [9.0]]))
     2 rows, 1 with a value outside the range of the training rows
-      x0: above 1
+      x0: 1 above
     """
 
     effective_rows: Floats | None
@@ -197,8 +197,9 @@ class Support(ShownAsTable):
         counts = self.outside.sum(axis=0)
         worst = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
         for j in worst[:_MOST_LINES]:
-            parts = [f"{why} {int((self.reason[:, j] == why).sum())}" for why in REASONS[1:]]
-            lines.append(f"  {elide(one_line(self.names[j]), 40)}: " + ", ".join(p for p in parts if p[-2:] != " 0"))
+            numbers = {why: int((self.reason[:, j] == why).sum()) for why in REASONS[1:]}
+            parts = [f"{n} {why}" for why, n in numbers.items() if n]
+            lines.append(f"  {elide(one_line(self.names[j]), 40)}: {', '.join(parts)}")
         if len(worst) > _MOST_LINES:
             lines.append(f"  … and {len(worst) - _MOST_LINES} more columns")
         return "\n".join(lines)

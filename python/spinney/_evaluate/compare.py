@@ -96,8 +96,8 @@ def compare(
         accuracy (and ROC AUC for two classes), or root mean squared error and R², as in `study`; accuracy comes first
         if a model has no probabilities.
     positive : label, optional
-        Class of f1, precision, recall, average precision and lift. None: of two classes 1, or else the rarer one; of
-        more the mean of all.
+        Class of f1, precision, recall, average precision and lift. None: 1 if the
+        classes are 0 (or -1) and 1, the rarer of two others; with more classes, the mean over all.
     groups : array-like of shape (n_samples,), optional
         Rows with the same label are held out together, also in validation sets of spinney's models.
     time : array-like of shape (n_samples,), optional

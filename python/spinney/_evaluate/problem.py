@@ -2,7 +2,8 @@
 
 Classification or regression is decided by one rule, which `study`, `compare`, ``spinney fit`` and ``spinney bench``
 use. Strings, booleans and categories are labels: classification. Integers (1.0 is one too) with at most ten distinct
-values, each of which occurs twice on average, are classes; other numbers make a regression. Dates are not supported.
+values, each of which occurs at least twice on average, are classes; other numbers make a regression. Dates are not
+supported.
 ``task="classification"`` or ``task="regression"`` overrides the rule.
 """
 

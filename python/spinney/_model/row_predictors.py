@@ -93,7 +93,7 @@ class RowReader:
         except KeyError:
             missing = next(name for name in self._names if name not in row)
             raise ValueError(
-                f"The row has no value for column '{missing}'. Pass one for every column; None is missing."
+                f"The row has no value for column '{missing}'. Pass one for every column, or None if it is missing."
             ) from None
 
     def _fill(self, row: Any) -> None:
@@ -109,7 +109,7 @@ class RowReader:
         if len(row) != len(self._buffer):
             raise ValueError(
                 f"The row has {len(row)} values, but the model has {len(self._buffer)} columns. Give one value for "
-                "every column; None is missing."
+                "every column, or None if it is missing."
             )
 
     def _read_number(self, value: Any, j: int) -> float:

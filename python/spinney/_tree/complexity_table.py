@@ -30,20 +30,22 @@ class ComplexityTable(ShownAsTable):
     alpha : ndarray of float
         Smallest penalty per leaf at which this tree is the best one.
     cp : ndarray of float
-        The same as a fraction of the root's risk.
+        The same as a fraction of the root's risk. The risk is by default the impurity, not the error: see `risk` of
+        `DecisionTreeClassifier`.
     n_splits, n_leaves : ndarray of int
         Size of the tree.
     relative_error : ndarray of float
-        Loss on the training rows as a fraction of the root's.
+        Error on the training rows as a fraction of the root's: the misclassification rate, the cost, or the loss of
+        the criterion of a regression tree.
     cv_error, cv_se : ndarray of float
         The same on held-out rows, and its standard error. With a scorer: the mean score and its standard error over
         the folds.
     chosen : int or None
         Row of the tree that was chosen; None: the tree was not chosen from this table.
     scoring : str or None
-        Name of the scorer; None: the loss of the tree's criterion.
+        Name of the scorer; None: the error above.
     rule : str, float or None
-        Rule by which the tree was chosen.
+        Rule by which the tree was chosen: "min", "1se" or a number of standard errors; None: none was.
 
     Examples
     --------
@@ -147,7 +149,18 @@ class ComplexityTable(ShownAsTable):
         return "\n".join(lines)
 
     def thinned(self, most: int = _MOST_SAVED) -> ComplexityTable:
-        """Return at most `most` rows spread over the table, including the chosen row."""
+        """Return a shorter table, whose rows are spread over this one and include the chosen row.
+
+        Parameters
+        ----------
+        most : int, default=100
+            Maximum number of rows.
+
+        Returns
+        -------
+        ComplexityTable
+            The shorter table; this one if it has no more rows.
+        """
         if len(self) <= most:
             return self
         spread = np.linspace(0, len(self) - 1, most - 1).round().astype(int).tolist()

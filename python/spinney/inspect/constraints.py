@@ -53,7 +53,7 @@ class ConstraintViolation:
     column : str
         The constrained column.
     rows : tuple of two dicts
-        Values by column name, the row with the lower value first; None is missing.
+        Values by column name, the row with the lower value first; None stands for a missing value.
     predictions : tuple of two floats
         Predictions for the two rows: values, or probabilities of the second class.
 

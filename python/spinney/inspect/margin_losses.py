@@ -22,7 +22,9 @@ from spinney._data.types import Floats
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """A loss of two classes as a function of the margin y f.
+    """A loss of two classes as a function φ of the margin y f, with y = ±1 and the score f.
+
+    `margin_losses` has the losses by name. Call one with margins for its values.
 
     Attributes
     ----------
@@ -66,28 +68,32 @@ class MarginLoss:
         Parameters
         ----------
         eta : array-like
-            Probability of the class 1.
+            η, the probability of y = 1.
 
         Returns
         -------
         ndarray
-            Its sign is that of 2 η - 1 for every loss. Infinite where the risk has no minimum.
+            Where η φ(f) + (1 - η) φ(-f) is smallest; for every loss, the sign is that of 2 η - 1. Infinite where the
+            expected loss has no minimum.
         """
         with np.errstate(divide="ignore"):
             return np.asarray(self._minimiser(np.asarray(eta, dtype=np.float64)))
 
     def calibration(self, theta: ArrayLike) -> Floats:
-        """Return ψ, which bounds the excess error: ψ(L - L*) ≤ A - A*.
+        """Return ψ, by which the excess expected loss bounds the excess error rate.
+
+        For every score, ψ(L - L*) ≤ A - A*: L is its error rate, A its expected loss, L* and A* are the smallest
+        possible ones (Bartlett, Jordan and McAuliffe 2006).
 
         Parameters
         ----------
         theta : array-like
-            Excess errors, from 0 to 1.
+            Excess error rates L - L*, from 0 to 1.
 
         Returns
         -------
         ndarray
-            Smallest excess risk at which this excess error is possible.
+            Smallest excess expected loss A - A* with which this excess error rate is possible.
         """
         return np.asarray(self._calibration(np.asarray(theta, dtype=np.float64)))
 

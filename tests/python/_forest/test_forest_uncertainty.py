@@ -687,7 +687,7 @@ def test_support_names_what_was_never_seen(keep_rows, unseen):
         assert list(frame["outside"])[2] == "size (above), colour (missing)"
     lines = str(support).splitlines()
     assert lines[0] == "5 rows, 4 with a value outside the range of the training rows"
-    assert "  size: below 1, above 1, missing 1" in lines
+    assert "  size: 1 below, 1 above, 1 missing" in lines
 
 
 @pytest.mark.parametrize("unseen", ["missing", "error"])

@@ -87,11 +87,11 @@ def study(
         short ones: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
         accuracy (and ROC AUC for two classes), or root mean squared error and R².
     positive : label, optional
-        Class of f1, precision, recall, average precision and lift. None: of two classes 1, or else the rarer one; of
-        more the mean of all.
+        Class of f1, precision, recall, average precision and lift. None: 1 if the
+        classes are 0 (or -1) and 1, the rarer of two others; with more classes, the mean over all.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto": classification for strings, booleans and categories, and for integers (1.0 too) with at most ten
-        distinct values, each of which occurs twice on average; else regression. `compare`, ``spinney fit`` and
+        distinct values, each of which occurs at least twice on average; else regression. `compare`, ``spinney fit`` and
         ``spinney bench`` use the same rule.
     minutes : float, default=2.0
         Time limit.
@@ -125,8 +125,8 @@ def study(
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
     >>> study = spinney.study(X, y, models=["tree", "linear"], repeats=1)
-    >>> study.task, len(study.leaderboard)
-    ('multiclass', 4)
+    >>> study.task, sorted(entry.name for entry in study.leaderboard)
+    ('multiclass', ['baseline', 'linear', 'stack', 'tree'])
     >>> study.model.predict(X)[:2].tolist()
     ['Adelie', 'Adelie']
     """

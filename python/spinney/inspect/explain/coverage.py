@@ -83,7 +83,7 @@ class CoverageReport(ShownAsTable):
         return f"<CoverageReport: {100 * covered:.1f}% covered, {100 * self.nominal:g}% nominal>"
 
     def __str__(self) -> str:
-        head = ["rows", "n", "coverage", "error", "width" if self.size_name == "mean_width" else "size"]
+        head = ["rows", "n", "coverage", "standard error", "width" if self.size_name == "mean_width" else "size"]
         lines = [
             [label, f"{n:,.10g}", f"{100 * covered:.1f}%", f"±{100 * error:.1f}%", shortest(size, 4)]
             for label, n, covered, error, size in zip(*self.columns.values(), strict=True)
