@@ -198,7 +198,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
         """Learn from further rows."""
         self._check_parameters()
         table, rows = self._next_rows(X, y, classes, sample_weight, not hasattr(self, "margin_"))
-        machines = self._machines(rows, table)
+        machines = [machine.used() for machine in self._machines(rows, table)]
         state = self._state_to_continue(len(machines), len(rows.terms))
         is_new, planes, updates = not hasattr(self, "margin_"), [], np.zeros(len(machines), dtype=np.int64)
         for m, machine in enumerate(machines):
@@ -207,7 +207,8 @@ class Perceptron(ClassifierMixin, BasePlanes):
             updates[m] = passed.n_updates
             state["n_rows"][m] += n_rows
             state["last"][m], state["squared_radius"][m] = passed.last, passed.squared_radius
-            state["mean"][m] = mean + (passed.weights - mean) * (n_rows / state["n_rows"][m])
+            if n_rows:
+                state["mean"][m] = mean + (passed.weights - mean) * (n_rows / state["n_rows"][m])
             planes.append(state["mean" if self.averaged else "last"][m])
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
         self.n_updates_ = updates if is_new else self.n_updates_ + updates

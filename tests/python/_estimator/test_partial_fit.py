@@ -117,6 +117,19 @@ def test_the_perceptron_makes_one_pass_in_the_order_of_the_rows(averaged, interc
         np.testing.assert_allclose(whole.coef_, once.coef_, rtol=1e-12)
 
 
+@pytest.mark.parametrize("averaged", [False, True])
+def test_the_perceptron_leaves_out_rows_of_class_weight_0(averaged):
+    rows = X[["a"]].to_numpy() * np.where(THREE == 2, 100.0, 1.0)[:, np.newaxis]
+    model = spinney.Perceptron(averaged=averaged, class_weight={2: 0.0})
+    alike = spinney.Perceptron(averaged=averaged)
+    for part in (np.flatnonzero(THREE == 2), *BATCHES):
+        model.partial_fit(rows[part], THREE[part], classes=[0, 1, 2])
+        if len(own := part[THREE[part] != 2]):
+            alike.partial_fit(rows[own], THREE[own], classes=[0, 1, 2])
+    np.testing.assert_array_equal(model.coef_, alike.coef_)
+    np.testing.assert_array_equal(model.n_updates_, alike.n_updates_)
+
+
 def test_the_perceptron_continues_a_fit():
     rows, z = X[["a"]].to_numpy(), (TWO == "yes").astype(int)
     fitted = spinney.Perceptron(max_iter=3, random_state=0).fit(rows[:300], z[:300])
