@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import spinney
-from spinney._ensemble.stacking import weighted_stack
+from spinney._ensemble.weighted_stack import weighted_stack
 from spinney._model.predictions import Curve
 
 N_ROWS = 90

@@ -124,7 +124,7 @@ def test_the_stack_is_saved_in_a_file(studies, task):
 
 
 def test_a_temperature_is_saved_in_a_file():
-    from spinney._ensemble.stacking import weighted_stack
+    from spinney._ensemble.weighted_stack import weighted_stack
 
     table = made("multiclass")
     X, y = table.drop("y"), table["y"].to_numpy()
@@ -143,7 +143,7 @@ def test_a_temperature_is_saved_in_a_file():
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 def test_members_of_a_stack_have_temperatures(task):
-    from spinney._ensemble.stacking import weighted_stack
+    from spinney._ensemble.weighted_stack import weighted_stack
 
     table = made(task)
     X, y = table.drop("y"), table["y"].to_numpy()
@@ -251,7 +251,7 @@ def test_curves_are_those_of_isotonic_regression(rows):
 
 
 def test_a_curve_is_saved_in_a_file_and_a_damaged_one_is_refused():
-    from spinney._ensemble.stacking import weighted_stack
+    from spinney._ensemble.weighted_stack import weighted_stack
     from spinney._model.predictions import Curve
 
     table = made("binary")
@@ -291,7 +291,7 @@ def test_a_curve_is_saved_in_a_file_and_a_damaged_one_is_refused():
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
 @pytest.mark.parametrize("entry", [{"curve": {"predicted": [0.1], "observed": [0.2]}}, {"temperature": 2.0}], ids=str)
 def test_only_averaged_probabilities_are_calibrated(task, entry):
-    from spinney._ensemble.stacking import weighted_stack
+    from spinney._ensemble.weighted_stack import weighted_stack
 
     table = made(task)
     X, y = table.drop("y"), table["y"].to_numpy()

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 import spinney
-from spinney._ensemble.stacking import weighted_stack
+from spinney._ensemble.weighted_stack import weighted_stack
 
 RNG = np.random.default_rng(4)
 X = pl.DataFrame(
