@@ -206,8 +206,8 @@ class Estimator(BaseEstimator):
         callbacks and scorers that are functions become None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold
         predictions and the nodes of the training rows are not. For a forest fitted with ``keep_rows=True`` the rows
         drawn for its trees are saved, and the targets, leaves and out-of-bag predictions of its training rows; the
-        out-of-bag score and curve are always saved. Members of an ensemble must be models of spinney; the rows that were
-        drawn for each are not saved. The file of an imputer contains the values of its training rows.
+        out-of-bag score and curve are always saved. Members of an ensemble must be models of spinney; the rows that
+        were drawn for each are not saved. The file of an imputer contains the values of its training rows.
 
         Parameters
         ----------

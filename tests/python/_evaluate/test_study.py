@@ -506,6 +506,14 @@ def test_plans_follow_from_the_size_of_the_table():
     assert "log-boosting" in make_plan(Size(1000, 10, 10, 0, True), 120.0, None, 5, None).words
 
 
+def test_a_sample_is_not_so_small_that_boosting_takes_longer():
+    medium = Size(200_000, 20, 20, 0)
+    plan = make_plan(medium, 60.0, None, 5, None)
+    assert work_of("boosting", medium.of(15_000), plan.effort) > work_of("boosting", medium.of(24_000), plan.effort)
+    assert rows_to_study(medium, plan, 5, 5.0, 60.0) == 25_000
+    assert rows_to_study(Size(22_000, 20, 20, 0), plan, 5, 5.0, 60.0) == 11_000
+
+
 def test_nonnegative_targets_get_boosting_with_a_log_link():
     table = made("regression").with_columns(y=pl.col("y").exp())
     found = spinney.study(table, "y", models=["tree", "log-boosting"], repeats=1, cv=2)

@@ -50,6 +50,8 @@ _FEWEST_STUDIED = 10_000  # training rows of a sampled table
 _STUDIED_FRACTION = 2 / 3  # of the rows of a table that is too wide; the others serve to choose columns
 _ENOUGH_EFFORT = 0.5  # of boosting: more is worth less than another model in the stack
 _SINGLE = 0.22  # time of a single booster, relative to the mean of several
+_LARGE = 20_000  # training rows from which boosting has other settings
+_RACED, _RACED_CLASSES, _LINEAR = 6.0, 2.0, 1.6  # time of a row below: with a race of recipes; with linear leaves
 _LEAD_FRACTION = 0.45  # of the time left, for the booster with default settings
 
 
@@ -146,10 +148,19 @@ LIGHTER = (
 )
 
 
+def _small_table_factor(size: Size, effort: Effort) -> float:
+    """Return the time of a row in boosting with automatic settings, relative to a large table."""
+    if size.n_rows >= _LARGE or effort.is_single:
+        return 1.0
+    if effort.boosting < _ENOUGH_EFFORT:
+        return _LINEAR
+    return _RACED if size.n_classes <= 2 else _RACED_CLASSES
+
+
 def work_of(word: str, size: Size, effort: Effort) -> float:
     """Return the estimated work of one fit, and of predictions for a quarter as many rows."""
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
-    per_cell = 5e-6 if k == 0 else 3e-6 if k == 2 else 1.7e-6 * k
+    per_cell = 2e-6 if k == 0 else 1e-6 if k == 2 else 1.7e-6 * k
     plain = per_cell * (n + 1000) * (size.n_columns + 12)
     boosting = plain * effort.relative
     symmetric = 1.5 * plain * min(1.0, effort.relative)
@@ -158,7 +169,7 @@ def work_of(word: str, size: Size, effort: Effort) -> float:
     )  # features considered per split: all, or the square root
     return {
         "tree": cells * (1e-6 if k == 0 else 8e-7 * (1 + k / 4)),
-        "boosting": boosting,
+        LEAD: boosting * _small_table_factor(size, effort),
         QUICK: 0.1 * plain,
         LOG_BOOSTING: boosting,
         SYMMETRIC: symmetric,
@@ -276,6 +287,8 @@ def rows_to_study(size: Size, plan: Plan, n_folds: int, pace: float, left: float
     final = REFIT_ALL * fits(n_rows) / min(1.0, plan.effort.relative)
     most = _LEAD_FRACTION * (left - min(final, MOST_RESERVED * left))
     while n_rows >= 2 * _FEWEST_STUDIED and (n_rows == size.n_rows or (n_folds + REFIT) * fits(n_rows) > most):
+        if fits(n_rows // 2) > fits(n_rows):  # boosting has other settings there, which take more time
+            break
         n_rows //= 2
     return n_rows
 
