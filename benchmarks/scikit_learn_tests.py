@@ -3,11 +3,12 @@
     PYTHONPATH=python python benchmarks/scikit_learn_tests.py                        # every file: about an hour
     PYTHONPATH=python python benchmarks/scikit_learn_tests.py test_forest svm        # files whose path contains a word
     PYTHONPATH=python python benchmarks/scikit_learn_tests.py test_tree -k pickle    # tests chosen as by pytest
-    PYTHONPATH=python python benchmarks/scikit_learn_tests.py --check                # exit status 1 if a new test fails
+    PYTHONPATH=python python benchmarks/scikit_learn_tests.py --table FILE
 
 `scikit_learn_tests.toml` has a table for each file that is run. A table lists the tests that are known to fail, one
 line each with the reason; `test_x` stands for all parameters of the test, `*` for any characters. The program prints
-the counts of each file, the failures that are not listed, and the entries that match no failing test ("stale").
+the counts of each file, the failures that are not listed ("new"), and the entries that match no failing test ("stale").
+The exit status is 1 if there are any of either. `--table` replaces the rows of the files that were run in a page.
 
 The files are those of the installed scikit-learn, each run by pytest in its own process with a time limit. In that
 process every public name that both libraries have is replaced in scikit-learn's public modules (`sklearn.tree`,
@@ -136,6 +137,10 @@ class FileResult(NamedTuple):
 
 
 FAILING = ("failed", UNFINISHED)
+KINDS = ("private", "message")  # first word of a reason: private code is tested; the message has other words
+PRINTED = ("passed", "failed", "new", "stale", "skipped")
+COLUMNS = ("passed", "failed", *KINDS, "skipped")  # of the page with the results
+ROW = re.compile(r"^\| `(.+)` \|" + r" (\d+) \|" * len(COLUMNS), re.MULTILINE)
 
 
 def run_file(path: Path, limit: float, options: list[str]) -> FileResult:
@@ -166,14 +171,17 @@ def matches(pattern: str, test: str) -> bool:
     return re.fullmatch(expression + r"(\[.*\])?", test) is not None
 
 
-def print_file(name: str, result: FileResult, listed: dict[str, str]) -> Counter[str]:
+def print_file(name: str, result: FileResult, listed: dict[str, str], are_all_run: bool) -> Counter[str]:
     """Print one file's counts, its new failures and its stale entries; return the counts."""
     failing = result.failing()
-    new = {t: detail for t, detail in failing.items() if not any(matches(p, t) for p in listed)}
-    stale = [p for p in listed if any(matches(p, t) for t in result.tests) and not any(matches(p, t) for t in failing)]
+    reasons = {test: [reason for p, reason in listed.items() if matches(p, test)] for test in failing}
+    new = {test: detail for test, detail in failing.items() if not reasons[test]}
+    fails = {p: any(matches(p, test) for test in failing) for p in listed}
+    stale = [p for p in listed if not fails[p] and (are_all_run or any(matches(p, test) for test in result.tests))]
     counts = Counter(outcome for outcome, _ in result.tests.values())
     counts["failed"] = len(failing)
     counts["new"], counts["stale"] = len(new), len(stale)
+    counts.update(kind for given in reasons.values() for kind in KINDS if given and given[0].startswith(f"{kind}:"))
     print_row(name, counts, result.seconds)
     for test, detail in new.items():
         print(f"    new: {test}\n         {detail}")
@@ -183,22 +191,37 @@ def print_file(name: str, result: FileResult, listed: dict[str, str]) -> Counter
 
 
 def print_row(name: str, counts: Counter[str], seconds: float) -> None:
-    figures = "".join(f"{counts[key]:>9}" for key in ("passed", "failed", "new", "stale", "skipped"))
+    figures = "".join(f"{counts[key]:>9}" for key in PRINTED)
     print(f"{name:<70}{figures}{seconds:>8.0f} s", flush=True)
 
 
-def main(words: list[str], limit: float, options: list[str]) -> Counter[str]:
+def write_table(page: Path, counted: dict[str, Counter[str]], listed: list[str]) -> None:
+    """Replace the rows of the counted files in the page's table, and its sums."""
+    text = page.read_text()
+    rows = {name: Counter(dict(zip(COLUMNS, map(int, figures), strict=True))) for name, *figures in ROW.findall(text)}
+    rows |= counted
+    rows = {f"`{name}`": rows[name] for name in listed if name in rows}
+    rows["all"] = sum(rows.values(), Counter())
+    lines = [["file", *COLUMNS], ["---", *("---:" for _ in COLUMNS)]]
+    lines += [[name, *(str(row[key]) for key in COLUMNS)] for name, row in rows.items()]
+    page.write_text(text[: text.index("| file |")] + "".join(f"| {' | '.join(line)} |\n" for line in lines))
+
+
+def main(words: list[str], limit: float, options: list[str], table: Path | None) -> Counter[str]:
     import sklearn
 
     folder = Path(sklearn.__file__).parent
     listed: dict[str, dict[str, str]] = tomllib.loads(LISTED.read_text())
-    total: Counter[str] = Counter()
+    counted: dict[str, Counter[str]] = {}
     started = time.perf_counter()
     print(f"scikit-learn {sklearn.__version__}")
-    print(f"{'file':<70}{'passed':>9}{'failed':>9}{'new':>9}{'stale':>9}{'skipped':>9}")
+    print(f"{'file':<70}" + "".join(f"{key:>9}" for key in PRINTED))
     for name, known in listed.items():
         if not words or any(word in name for word in words):
-            total.update(print_file(name, run_file(folder / name, limit, options), known))
+            counted[name] = print_file(name, run_file(folder / name, limit, options), known, not options)
+            if table is not None:
+                write_table(table, {name: counted[name]}, list(listed))
+    total = sum(counted.values(), Counter())
     print_row("all", total, time.perf_counter() - started)
     return total
 
@@ -210,7 +233,9 @@ if __name__ == "__main__":
     parser.add_argument("words", nargs="*", help="run the files whose path contains one of these")
     parser.add_argument("-k", help="run the tests that match this expression of pytest", default="")
     parser.add_argument("--limit", type=float, default=900, help="seconds for a file (default 900)")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a test fails that is not listed")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="page in which to replace the rows of these files")
     chosen = parser.parse_args()
-    counts = main(chosen.words, chosen.limit, ["-k", chosen.k] if chosen.k else [])
-    sys.exit(chosen.check and counts["new"] > 0)
+    if chosen.table and chosen.k:
+        parser.error("--table needs all tests of a file: leave out -k")
+    total = main(chosen.words, chosen.limit, ["-k", chosen.k] if chosen.k else [], chosen.table)
+    sys.exit(total["new"] + total["stale"] > 0)
