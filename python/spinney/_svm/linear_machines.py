@@ -306,7 +306,7 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     column does not change the model.
 
     Time is linear in the rows and quadratic in the terms. The squared hinge loss is minimised by Newton's method in a
-    few iterations, the hinge loss by an interior point method to a duality gap of ``tol``.
+    few iterations, the hinge loss by an interior point method to a duality gap of a hundredth of ``tol``.
 
     See Also
     --------

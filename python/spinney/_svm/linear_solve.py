@@ -18,6 +18,7 @@ from spinney._estimator.online import Quadratic
 
 _SHORTEST = 1e-10  # step of a line search
 _GAP = 0.01  # largest relative distance to the least objective, as a fraction of the tolerance
+_LEAST_GAP = 1e-9  # that no fraction of a tolerance goes below, so that rounding does not prevent it
 _MAX_SWEEPS, _SWEEP_TOL = 50, 1e-6  # of coordinate descent
 _LEAST_FACTOR = 1e-300
 _CLOSE = 0.995  # fraction of the distance to the nearest bound
@@ -404,6 +405,7 @@ def interior(problem: PlaneProblem) -> Plane:
     table, z, bound, epsilon = problem.table, problem.z, problem.bound, problem.epsilon
     sign = z[np.newaxis] if epsilon is None else np.array([[1.0], [-1.0]]) * np.ones(len(z))
     cost = -np.ones((1, len(z))) if epsilon is None else np.array([epsilon - z, epsilon + z])
+    enough = min(problem.tol, max(_GAP * problem.tol, _LEAST_GAP))
     # in units in which bounds are about 1
     point = _Interior(
         np.broadcast_to(bound / 2, sign.shape).copy(),
@@ -418,7 +420,7 @@ def interior(problem: PlaneProblem) -> Plane:
         dual = -float((cost * point.a).sum()) - table.dual_square(sums) / 2
         infeasibility = float(np.abs(sums[problem.ridge == 0]).sum())
         gap = (abs(primal - dual) + infeasibility) / max(abs(primal), 1e-12)
-        if gap <= problem.tol or n_iter == problem.max_iter:
+        if gap <= enough or n_iter == problem.max_iter:
             break
         if not _advance(problem, point, sign, sign * scores + cost, sums):
             break

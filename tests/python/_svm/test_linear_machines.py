@@ -359,6 +359,17 @@ def test_default_settings_reach_the_optimum_of_a_wide_table(make):
     assert least <= objective(make().fit(X, y)) * (1 + 1e-12) <= least * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("make", [spinney.LinearSVC, spinney.LinearSVR])
+def test_default_settings_reach_the_optimum_of_absolute_losses(make, C):
+    is_class = make is spinney.LinearSVC
+    X, values = noisy(n=60)
+    y, loss = (np.sign(values), "hinge") if is_class else (values, "epsilon_insensitive")
+    fitted = [make(loss=loss, C=C, tol=tol).fit(X, y) for tol in (1e-9, 1e-4)]
+    least, reached = (model.objective_[0] for model in fitted)
+    assert reached <= least * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bound_of_novikoff_is_that_of_the_widest_margin(seed):
     rng = np.random.RandomState(seed)
