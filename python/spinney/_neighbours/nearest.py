@@ -23,7 +23,7 @@ from spinney._estimator.parameters import COUNT, SCALE, estimator, parameter, sc
 from spinney._model.file.codec import SavedState, columns, integer
 from spinney._model.file.container import refuse
 from spinney._model.model import FittedModel
-from spinney._model.neighbours.measure import METRICS, OF_DIFFERENCES, Measure
+from spinney._model.neighbours.measure import METRICS, OF_DIFFERENCES, POWERS, Measure
 from spinney._model.neighbours.model import TIES, WEIGHTS, Counting, Find, FittedNeighbours, Rows
 from spinney._neighbours.local_estimator import LocalClassifier, LocalEstimator, LocalRegressor, LocalRows, Results
 
@@ -294,18 +294,26 @@ class BaseNeighbors(LocalEstimator):
 
     @property
     def effective_metric_(self) -> Metric:
-        """The distance: "euclidean" for Minkowski's with ``p=2``; a function as passed."""
-        check_is_fitted(self)
-        measure = self.neighbors_.measure
-        return measure.metric if measure.function is None else getattr(measure.function, "func", measure.function)
+        """The distance: "euclidean" for Minkowski's with ``p=2``; other names and functions as passed."""
+        return self._effective()[0]
 
     @property
     def effective_metric_params_(self) -> dict[str, Any]:
-        """The power of Minkowski's distance where the name does not imply it; keyword arguments of a function."""
+        """Parameters of the distance: ``metric_params``, and the power and weights of Minkowski's without a name."""
+        return self._effective()[1]
+
+    def _effective(self) -> tuple[Metric, dict[str, Any]]:
+        """Return the distance and its parameters as scikit-learn names them."""
         check_is_fitted(self)
-        measure = self.neighbors_.measure
-        power = {"p": measure.p} if measure.metric == "minkowski" else {}
-        return dict(getattr(measure.function, "keywords", power))
+        metric, params = self.metric, dict(self.metric_params or {})
+        if metric == "auto":
+            metric = "gower" if self.metric_ == "gower" else "minkowski"
+        if metric == "minkowski":
+            p, w = params.pop("p", self.p), params.pop("w", None)
+            if w is None and p in POWERS:
+                return POWERS[p], params
+            params |= {"p": p, "w": w}
+        return metric, params
 
     @property
     def n_samples_fit_(self) -> int:

@@ -40,7 +40,7 @@ PRECOMPUTED = "precomputed"
 METRICS = (*_OF_TERMS, *_OF_COLUMNS, PRECOMPUTED)
 # distances of differences between terms, whose terms need no statistics of the rows
 OF_DIFFERENCES = ("euclidean", "manhattan", "chebyshev", "minkowski", "sqeuclidean")
-_POWERS = {1.0: "manhattan", 2.0: "euclidean", np.inf: "chebyshev"}  # Minkowski's distances with names
+POWERS = {1.0: "manhattan", 2.0: "euclidean", np.inf: "chebyshev"}  # Minkowski's distances with names
 _FARTHEST = 1e100
 _NO_VALUE = np.finfo(np.float64).max  # stands for missing values in Hamming's distance
 _REDUNDANT = 1e-10  # fraction of a term's variance that the terms before it do not explain
@@ -118,7 +118,7 @@ class Measure:
             variance = _variances(design.matrix(columns), weight) if variance is None else variance
             design = _divided(design, np.sqrt(_one_per_term(variance, "V", len(design))))
         if metric == "minkowski":
-            metric = _POWERS.get(p, metric)
+            metric = POWERS.get(p, metric)
             if (factors := params.get("w")) is not None:
                 factors = _one_per_term(factors, "w", len(design))
                 design = _divided(design, np.where(factors > 0, exp(-log(factors) / p), 0.0))
@@ -127,7 +127,7 @@ class Measure:
     @classmethod
     def of_numbers(cls, metric: str, p: float, rows: Floats) -> Measure:
         """Return the measure of unscaled, bounded numbers, (n_rows, n_terms), as `learn` does."""
-        metric = _POWERS.get(p, metric) if metric == "minkowski" else metric
+        metric = POWERS.get(p, metric) if metric == "minkowski" else metric
         return cls(metric, float(p) if p < np.inf else 2.0, Design.of_numbers(rows))
 
     def _with_given_covariance(self, V: Any = None, VI: Any = None) -> Measure:
