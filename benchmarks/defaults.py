@@ -412,7 +412,7 @@ def table_of_sets(records: list[pool.Record], side_by_side: list[str]) -> str:
     losses, seconds, _ = _tables(records, "loss")
     n_rows = {record["key"]["set"]: record["rows"] for record in records}
     names = [c for c in side_by_side if any(c in row for row in losses.values())]
-    lines = [f"| set | rows | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
+    lines = [f"| table | rows | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
     for name, row in sorted(losses.items()):
         if not all(c in row for c in names):
             continue

@@ -35,14 +35,14 @@ def _pairs(U: ArrayLike, V: ArrayLike | None) -> tuple[Matrix, Matrix]:
 
 
 def linear(U: ArrayLike, V: ArrayLike | None = None) -> Matrix:
-    """Return the scalar products u·v.
+    """Return the scalar products u·v of each row u of U with each row v of V.
 
     Parameters
     ----------
     U : array-like of shape (n, n_features)
         Rows.
     V : array-like of shape (m, n_features), optional
-        Other rows; None: U.
+        Other rows; None: the rows of U.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def linear(U: ArrayLike, V: ArrayLike | None = None) -> Matrix:
 def polynomial(
     U: ArrayLike, V: ArrayLike | None = None, *, degree: int = 3, gamma: float = 1.0, coef0: float = 0.0
 ) -> Matrix:
-    """Return (γ u·v + c) ** degree.
+    """Return the polynomial kernel (γ u·v + c) ** degree.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def polynomial(
     degree : int, default=3
         The power.
     gamma, coef0 : float, default=1 and 0
-        Factor of the scalar product, and c.
+        γ, the factor of the scalar product, and the constant c.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def rbf(U: ArrayLike, V: ArrayLike | None = None, *, gamma: float = 1.0) -> Matr
     U, V : array-like
         As in `linear`.
     gamma : float, default=1.0
-        1 / (2 σ²) for the standard deviation σ.
+        γ, which is 1 / (2 σ²) for the standard deviation σ.
 
     Returns
     -------
@@ -115,14 +115,14 @@ def rbf(U: ArrayLike, V: ArrayLike | None = None, *, gamma: float = 1.0) -> Matr
 
 
 def sigmoid(U: ArrayLike, V: ArrayLike | None = None, *, gamma: float = 1.0, coef0: float = 0.0) -> Matrix:
-    """Return tanh(γ u·v + c), which is not positive definite in general.
+    """Return the sigmoid kernel tanh(γ u·v + c), which is not positive definite in general.
 
     Parameters
     ----------
     U, V : array-like
         As in `linear`.
     gamma, coef0 : float, default=1 and 0
-        Factor of the scalar product, and c.
+        γ, the factor of the scalar product, and the constant c.
 
     Returns
     -------

@@ -91,7 +91,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         Parameters
         ----------
         **params : dict
-            New values. An option of an option object has both names: ``dart__rate``. Where the parameter holds no
+            New values. An option of an option object is named as in ``dart__rate``. Where the parameter holds no
             option object, it becomes one.
 
         Returns
@@ -327,7 +327,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Class labels or numbers; a column for each quantile, or for each column of y, if there are several.
+            Class labels, numbers, or the scores of a ranking; a column for each quantile, or for each column of y, if
+            there are several.
         """
         scores = self._scores(X, offset)
         return self._target_type.predictions(scores, self.boosting_, self._labels)

@@ -70,7 +70,7 @@ class SumOfTrees(TableEstimator):
 
     @property
     def estimators_(self) -> LazyGrid:
-        """The trees as estimators, made on demand, by round and score: two classes have one score, more have one each.
+        """The trees as estimators, created on demand, by round and score; with three classes or more, each has a score.
 
         Each is a regression tree that predicts its contribution to the score, and can be printed and drawn as such: a
         leaf shows its contribution, including the learning rate, and a split the mean over its rows.
@@ -121,7 +121,7 @@ class SumOfTrees(TableEstimator):
 
         The base value and the contributions add up to the score: the prediction, the logarithm of a mean (Poisson,
         gamma, Tweedie), the log-odds of the second of two classes, or one score per class, as `decision_function`
-        returns them. At splits of unknown columns, both branches count in proportion to the weight of their training
+        returns them. At splits on columns outside the coalition, both branches count in proportion to their training
         rows. The base value is thus the mean score of the training rows, or close to it if each tree draws its rows
         (``subsample`` below 1). With several quantiles, the scores are those before sorting: where they cross, a
         prediction is the score of another quantile.

@@ -139,7 +139,7 @@ class ClassOutput:
         return np.asarray(((mean - (target[:, np.newaxis] == self.classes)) ** 2).sum(axis=1))
 
     def predictions(self, mean: Values) -> NDArray[Any]:
-        """Return the labels of the largest mean probability; of equal classes the first."""
+        """Return the labels of the largest mean probability; in a tie, the first."""
         return np.asarray(self.classes[mean.argmax(axis=1)])
 
     def score(self, actual: NDArray[Any], predicted: NDArray[Any], weight: Weights) -> float:

@@ -135,7 +135,7 @@ class FoldAverage:
         return mean[:, 0] if mean.shape[1] == 1 else mean
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Mean of the models' predictions, or the class with the most votes; of equal classes the first.
+        """Mean of the models' predictions, or the class with the most votes; in a tie, the first.
 
         Parameters
         ----------

@@ -454,7 +454,7 @@ def _final_lacks(method: str) -> Callable[[StackingClassifier], str | None]:
 class StackingClassifier(ClassifierMixin, BaseStacking):
     """Classifiers whose predictions are combined by a final estimator.
 
-    Each member is fitted without each fold and predicts the rows of that fold; these out-of-fold predictions are the
+    For each fold, each member is fitted to the other folds and predicts its rows; these out-of-fold predictions are the
     columns that the final estimator is fitted to. New rows are predicted by members that were refitted to all rows. All
     fits run in parallel on threads that share the table, and the ensemble is the same for any number of threads.
 
@@ -560,7 +560,7 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
 class StackingRegressor(RegressorMixin, BaseStacking):
     """Regressors whose predictions are combined by a final estimator.
 
-    Each member is fitted without each fold and predicts the rows of that fold; these out-of-fold predictions are the
+    For each fold, each member is fitted to the other folds and predicts its rows; these out-of-fold predictions are the
     columns that the final estimator is fitted to. New rows are predicted by members that were refitted to all rows. All
     fits run in parallel on threads that share the table, and the ensemble is the same for any number of threads.
 

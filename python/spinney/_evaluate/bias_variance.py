@@ -100,8 +100,9 @@ class BiasVariance(ShownAsTable):
     parts : dict from str to Decomposition
         By name of the learner; ``result["name"]`` is one of them.
     loss : {"squared", "zero_one"}
+        The loss that is decomposed.
     n_repeats : int
-        Training samples.
+        Number of training sets.
     n_rows : int
         Test rows.
     varied : tuple of (str, list) or None
@@ -172,7 +173,7 @@ class BiasVariance(ShownAsTable):
         return draw_parts(self, ax) if self.varied is None else draw_trade_off(self, ax)
 
     def __repr__(self) -> str:
-        return f"<BiasVariance: {plural(len(self), 'learner')}, {plural(self.n_repeats, 'training sample')}>"
+        return f"<BiasVariance: {plural(len(self), 'learner')}, {plural(self.n_repeats, 'training set')}>"
 
     def __str__(self) -> str:
         what = {"squared": "squared loss", "zero_one": "0-1 loss"}[self.loss]
@@ -185,7 +186,7 @@ class BiasVariance(ShownAsTable):
         has_members = any(part.correlation is not None for part in self.parts.values())
         head += ["correlation"] if has_members else []
         rows = [head, *(self._line(name, has_noise, has_members) for name in self.parts)]
-        title = f"{what}, {plural(self.n_repeats, 'training sample')}, {plural(self.n_rows, 'test row')}"
+        title = f"{what}, {plural(self.n_repeats, 'training set')}, {plural(self.n_rows, 'test row')}"
         return "\n".join([title, "", *align(rows)])
 
     def _line(self, name: str, has_noise: bool, has_members: bool) -> list[str]:
@@ -231,7 +232,7 @@ def bias_variance(
     the truly most probable class. On unbiased rows the repeats that predict another class increase the error; on biased
     ones those that predict the best class decrease it. The net variance is the difference.
 
-    Where members are averaged (anything fitted that has `estimators_`, whose mean is the prediction), the report gives
+    For learners that average members (whose prediction is the mean over `estimators_`), the result has
     the correlation of their predictions, which limits what averaging can do.
 
     Parameters
@@ -254,17 +255,17 @@ def bias_variance(
         has a method ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted
         labels.
     truth : callable, optional
-        As the method of a generator.
+        As the method ``truth`` of a generator.
     n_train, n_test : int, default=100 and 1000
-        Rows of a training sample and test rows, from a generator.
+        Number of rows of each training set, and of test rows, drawn from a generator.
     n_repeats : int, default=100
-        Training samples.
+        Number of training sets.
     loss : {"squared", "zero_one"}, optional
         None: 0-1 loss for classifiers, squared loss for others.
     random_state : int, RandomState or None, default=None
         Draws the samples, and the random states of the learners.
     n_jobs : int, optional
-        Threads; None: all cores the process may use. The report is the same for any number.
+        Threads; None: all cores the process may use. The result is the same for any number.
 
     Returns
     -------
@@ -286,7 +287,7 @@ def bias_variance(
     >>> learners = {"stump": spinney.DecisionTreeRegressor(max_depth=1), "deep tree": spinney.DecisionTreeRegressor()}
     >>> truth = lambda X: np.sin(X[:, 0])
     >>> print(spinney.bias_variance(learners, generator=wave, truth=truth, n_train=50, random_state=0))
-    squared loss, 100 training samples, 1,000 test rows
+    squared loss, 100 training sets, 1,000 test rows
     <BLANKLINE>
                 error   noise   bias²  variance
     stump      0.1922  0.0930  0.0618    0.0374

@@ -56,7 +56,9 @@ class Fragility(ShownAsTable):
         Mean change between the predictions of the tree and of the bootstrap trees: the fraction of rows with another
         class, or the absolute difference in standard deviations of y.
     n_bootstraps : int
+        Number of bootstrap samples.
     tolerance : float
+        As passed to `fragility`.
 
     Examples
     --------
@@ -93,7 +95,7 @@ class Fragility(ShownAsTable):
         return frame_of(self.columns, backend)
 
     def plot(self, *, max_splits: int = 20, ax: Axes | None = None) -> Axes:
-        """Draw the survival of each split as a bar; the dark part has the same cut as well.
+        """Draw the survival of each split as a bar; the dark part is the fraction with the same cut, too.
 
         Parameters
         ----------

@@ -63,7 +63,7 @@ class ThresholdClasses:
         Parameters
         ----------
         rng : Generator
-            What to draw with.
+            Source of the random numbers.
         n : int
             Number of rows.
 
@@ -135,7 +135,7 @@ class TwoSources:
         Parameters
         ----------
         rng : Generator
-            What to draw with.
+            Source of the random numbers.
         n : int
             Number of rows.
 
@@ -227,7 +227,7 @@ def make_thresholds(n_samples: int = 30, *, random_state: Seed = None) -> Table:
     n_samples : int, default=30
         Number of rows.
     random_state : int, Generator or None, default=None
-        What to draw with.
+        Source of the random numbers.
 
     Returns
     -------
@@ -255,7 +255,7 @@ def make_nested_spheres(n_samples: int = 2000, *, n_features: int = 10, random_s
     n_features : int, default=10
         Number of features. For ten the squared radius of the sphere is 9.34, the median of χ².
     random_state : int, Generator or None, default=None
-        What to draw with.
+        Source of the random numbers.
 
     Returns
     -------
@@ -284,9 +284,9 @@ def make_diagonal(n_samples: int = 200, *, noise: float = 0.0, random_state: See
     n_samples : int, default=200
         Number of rows.
     noise : float, default=0.0
-        Probability that a class is exchanged: the Bayes error.
+        Probability that the class of a row is flipped, which is the Bayes error.
     random_state : int, Generator or None, default=None
-        What to draw with.
+        Source of the random numbers.
 
     Returns
     -------
@@ -314,9 +314,9 @@ def make_xor(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = N
     n_samples : int, default=200
         Number of rows.
     noise : float, default=0.0
-        Probability that a class is exchanged: the Bayes error.
+        Probability that the class of a row is flipped, which is the Bayes error.
     random_state : int, Generator or None, default=None
-        What to draw with.
+        Source of the random numbers.
 
     Returns
     -------
@@ -352,7 +352,7 @@ def make_darts(n_samples: int = 200, *, random_state: Seed = None) -> tuple[NDAr
     n_samples : int, default=200
         Number of throws.
     random_state : int, Generator or None, default=None
-        What to draw with.
+        Source of the random numbers.
 
     Returns
     -------

@@ -299,12 +299,12 @@ def report():
 
 def test_the_report_prints(report):
     lines = str(report).splitlines()
-    assert lines[0] == "squared loss, 5 training samples, 50 test rows"
+    assert lines[0] == "squared loss, 5 training sets, 50 test rows"
     assert lines[2].split() == ["error", "noise", "bias²", "variance", "correlation"]
     assert [line.split()[0] for line in lines[3:]] == ["one", "bag"]
     assert len(lines[3].split()) == 5
     assert len(lines[4].split()) == 6
-    assert repr(report) == "<BiasVariance: 2 learners, 5 training samples>"
+    assert repr(report) == "<BiasVariance: 2 learners, 5 training sets>"
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars"])

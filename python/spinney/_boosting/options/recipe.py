@@ -254,18 +254,20 @@ def _folds_of_small(most: int) -> Formula:
 
 _AUTO = Condition('`n_estimators="auto"`', lambda s: s.is_auto)
 _BY_SIZE = Condition('`n_estimators="auto"` with held-out rows', lambda s: s.is_auto and s.stops_early)
-_NOT_BY_SIZE = Condition('no `n_estimators="auto"` with held-out rows', lambda s: not (s.is_auto and s.stops_early))
+_NOT_BY_SIZE = Condition('unless `n_estimators="auto"` with held-out rows', lambda s: not (s.is_auto and s.stops_early))
 _FOLDS = Condition("folds", lambda s: s.has_folds)
-_IS_SMALL = Condition("small table (classes: fewer than 3,000 rows, numbers: 1,000)", lambda s: s.is_small)
-_NOT_SMALL = Condition("no small table", lambda s: not s.is_small)
-_CLASSES = Condition("classes", lambda s: s.settings.is_class_target)
+_IS_SMALL = Condition(
+    "small table (fewer than 3,000 rows for classification, 1,000 for regression)", lambda s: s.is_small
+)
+_NOT_SMALL = Condition("not a small table", lambda s: not s.is_small)
+_CLASSES = Condition("classification", lambda s: s.settings.is_class_target)
 _MULTICLASS = Condition("several classes", lambda s: s.is_multiclass)
 _TWO_CLASSES = Condition("two classes", lambda s: s.settings.is_class_target and not s.is_multiclass)
-_REGRESSION = Condition("numeric target", lambda s: not s.settings.is_class_target)
+_REGRESSION = Condition("regression", lambda s: not s.settings.is_class_target)
 _ONE_SCORE = Condition("one score", lambda s: s.n_scores == 1)
 _SQUARED = Condition('`loss="squared_error"`', lambda s: bool(s.settings.loss == "squared_error"))
 _LINEAR = Condition(
-    'table in memory, `loss="squared_error"` or `"log_loss"`, at most 12 scores, no setting against linear leaves',
+    'table in memory, `loss="squared_error"` or `"log_loss"`, at most 12 scores, no setting against them',
     lambda s: s.may_be_linear and s.settings.loss in ("squared_error", "log_loss") and s.n_scores <= 12,
 )
 _PAIRWISE = Condition('`loss="pairwise"`', lambda s: bool(s.settings.loss == "pairwise"))

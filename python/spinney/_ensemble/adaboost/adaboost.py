@@ -50,9 +50,8 @@ def _link(formula: ScoreFormula) -> FittedBoosting:
 class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     """Weak classifiers fitted one after the other, with larger weights on rows that earlier ones misclassified.
 
-    The weight of a member's vote depends on its error. By default members are stumps, trees of one split, of which
-    spinney fits hundreds a second. Any estimator may be a member; one that takes no weights is fitted to rows drawn by
-    their weights.
+    The weight of a member's vote depends on its error. By default members are stumps, trees of one split. Any estimator
+    may be a member; one that takes no weights is fitted to rows drawn by their weights.
 
     The `decision_function` of votes (``"m1"``, ``"samme"``) is on scikit-learn's scale: the weight of the members for a
     class, minus that of the others divided by the number of other classes, as a fraction of all weights; for two
@@ -189,7 +188,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the class with the largest score; of equal classes the first.
+        """Predict the class with the largest score; of classes with equal scores, the first.
 
         Parameters
         ----------

@@ -88,7 +88,7 @@ class TreeMembers(EncodedTable):
         return (value[:, 0] if self.classes is None else value).take(self._leaves(member, table), axis=0)
 
     def codes(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.intp]:
-        """Return the code of the most probable class of each row; of equal classes the first."""
+        """Return the code of the most probable class of each row; in a tie, the first."""
         return np.asarray(member.value.reshape(member.size, -1).argmax(axis=1).take(self._leaves(member, table)))
 
     def _leaves(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.uint32]:

@@ -89,7 +89,8 @@ def plot_losses(names: Sequence[str] | None = None) -> Figure:
 
     The left panel has the losses φ(m) of the margin m = y f. The middle one has f*, the score with the smallest
     expected loss, against the probability η of the class 1: all have the sign of the best class, so that minimising the
-    loss gives the Bayes rule. The right panel has the largest excess error L - L* that an excess risk A - A* allows.
+    loss gives the Bayes rule. The right panel has the upper bound of the excess error L - L* that follows
+    from the excess risk A - A*.
 
     Parameters
     ----------

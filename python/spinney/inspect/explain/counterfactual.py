@@ -63,6 +63,7 @@ class Counterfactuals(ShownAsTable):
     Attributes
     ----------
     alternatives : list of Counterfactual
+        The changes found, the smallest first.
     prediction : object
         Prediction for the unchanged row.
     wanted : str
@@ -164,8 +165,8 @@ def counterfactual(
         The wanted class, or the smallest and the largest value (None: no limit). None: the other of two classes.
     X : table, optional
         Rows such as the training set: they determine which values occur, which columns are whole numbers, and
-        the range to which changes of a column are relative. Required for models other than spinney's trees, whose
-        thresholds are used otherwise.
+        the range to which changes of a column are relative. May be omitted for spinney's trees, whose thresholds are
+        used instead.
     fixed : list of columns, optional
         Columns that may not change, by name or position.
     ranges : dict of column to (low, high) or list of categories, optional
@@ -189,7 +190,8 @@ def counterfactual(
 
     Notes
     -----
-    Alternatives are ranked by their distance plus 0.25 for each changed column. In a single tree every leaf is a box:
+    Alternatives are ranked by their distance (see `Counterfactual`) plus 0.25 for each changed column. In a single
+    tree every leaf is a box:
     the nearest point of each is compared, so that the result is exact. In other models, columns are changed one at a
     time, to one value between any two thresholds of the trees (else: to values that occur), and the best changes are
     extended.

@@ -34,6 +34,7 @@ class CoverageReport(ShownAsTable):
     nominal : float
         The nominal coverage.
     size_name : {"mean_width", "mean_size"}
+        Entry of `columns` with the mean width of the intervals or the mean size of the sets.
 
     Examples
     --------

@@ -46,8 +46,9 @@ class PartialDependence(ShownAsTable):
     of : str
         Description of what is averaged.
     method : {"trees", "brute", "recursion"}
-        How it was computed: one pass of the rows through the trees for many values; a prediction of the rows for each
-        value, which gives the same numbers; or both children, by training weight, at splits on other columns.
+        How it was computed. "trees": one pass of the rows through the trees for many values. "brute": a prediction of
+        the rows for each value, which gives the same numbers. "recursion": at splits on other columns both children
+        are followed, weighted by their training rows.
     numbers : list of ndarray
         The grid as numbers: dates as seconds since 1970, categories as codes.
     deciles : list of ndarray of shape (9,)

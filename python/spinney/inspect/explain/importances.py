@@ -61,6 +61,7 @@ class Importances(ShownAsTable):
     names : list of str
         Columns, or groups of these, in the order of the table.
     kind : {"permutation", "unbiased", "impurity", "gain", "splits"}
+        How importance is measured.
     loss : str or None
         Loss or score that permutation changes; None for the other kinds.
     importance, standard_error, z : ndarray of shape (n_names,)
