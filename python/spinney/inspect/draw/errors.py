@@ -38,8 +38,8 @@ def plot_errors(
 ) -> Axes:
     """Plot the error of ensembles against the number of their members, trees or rounds.
 
-    Besides the test rows, the training rows are drawn if they are passed, the out-of-bag error of models fitted with
-    ``oob_score=True``, and the error of AdaBoost's validation rows.
+    Besides the error on the test rows, it plots the error on the training rows if they are passed, the out-of-bag error
+    of models fitted with ``oob_score=True``, and the error on AdaBoost's validation rows.
 
     Parameters
     ----------
