@@ -143,7 +143,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
             that is read some rows at a time, as by `spinney.scan`: y, sample_weight, offset and groups may then be the
             names of columns.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Target.
+            Target; in survival analysis, times as the class describes them.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
@@ -327,8 +327,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Class labels, numbers, or the scores of a ranking; a column for each quantile, or for each column of y, if
-            there are several.
+            Class labels, numbers, or scores (ranking, Cox's model); a column for each quantile, or for each column of
+            y, if there are several.
         """
         scores = self._scores(X, offset)
         return self._target_type.predictions(scores, self.boosting_, self._labels)

@@ -135,9 +135,9 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Fill missing values by the proximities of a random forest.
 
     Each column is first filled with its median (categories: the most frequent value). Then a forest is grown, and each
-    missing value replaced by the mean of the values of other rows, weighted by their proximity (categories: the value
-    of most weight). This is repeated for some iterations (Breiman and Cutler 2003). Without a target, the forest learns
-    to distinguish the rows from rows whose columns were shuffled.
+    missing value replaced by the mean of the values of other rows, weighted by their proximity (categories: the one of
+    the largest weight). This is repeated for some iterations (Breiman and Cutler 2003). Without a target, the forest
+    learns to distinguish the rows from rows whose columns were shuffled.
 
     Notes
     -----

@@ -58,7 +58,7 @@ class MultiwayTree:
 
     @property
     def depth(self) -> int:
-        """Number of splits on the longest way to a leaf."""
+        """Number of splits on the longest path to a leaf."""
         return 1 + max((branch.depth for branch in self.branches.values()), default=-1)
 
     def predict_proba(self, X: TableLike) -> Floats:
