@@ -173,7 +173,7 @@ class Support(ShownAsTable):
         Returns
         -------
         frame
-            One row per row: `effective_rows` (if known), `n_outside` (columns) and `outside` (which, and why).
+            One row per predicted row: `effective_rows` (if known), `n_outside` (columns), and `outside` (which, why).
         """
         columns: dict[str, list[Any]] = {}
         if self.effective_rows is not None:

@@ -275,6 +275,7 @@ def bias_variance(
     References
     ----------
     P. Domingos (2000). A unified bias-variance decomposition and its applications. ICML, 231-238.
+
     T. Hastie, R. Tibshirani and J. Friedman (2009). The Elements of Statistical Learning, sections 7.3 and 15.2.
 
     Examples

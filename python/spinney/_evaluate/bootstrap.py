@@ -53,9 +53,9 @@ class Bootstrap:
         level : float, default=0.95
             Nominal coverage of the interval.
         method : {"percentile", "basic", "normal", "bca"}, default="percentile"
-            Quantiles of the replicates; the same reflected at the estimate; the estimate plus and minus a multiple of
-            the standard error; or quantiles corrected for bias and acceleration, for which the statistic is computed
-            without each row.
+            "percentile": quantiles of the replicates. "basic": the same, reflected at the estimate. "normal": the
+            estimate plus and minus a multiple of the standard error. "bca": quantiles corrected for bias and
+            acceleration, for which the statistic is also computed without each row.
 
         Returns
         -------

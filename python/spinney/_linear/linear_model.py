@@ -263,8 +263,8 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
         """Learn from further rows, without the earlier ones.
 
         The log loss of earlier rows is replaced by its expansion of second order at the coefficients of their call, so
-        that each call is a short fit by Newton's method, and a single call that of `fit`. Larger batches are closer to
-        a fit to all rows.
+        that each call is a short fit by Newton's method, and a single call gives the model of `fit`. Larger
+        batches are closer to a fit to all rows.
 
         Parameters
         ----------

@@ -230,7 +230,7 @@ class BaseKernelMachine(BaseMargin):
 
     @property
     def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors of each class."""
+        """Number of support vectors; in a classifier, of each class."""
         check_is_fitted(self)
         of_vector = np.repeat(np.arange(len(self.margin_.n_vectors)), self.margin_.n_vectors)
         counts = np.bincount(of_vector[self.margin_.vector], minlength=len(self.margin_.n_vectors))

@@ -342,8 +342,8 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
         """Learn from further rows, without the earlier ones.
 
         The squared loss of earlier rows is replaced by its expansion of second order at the weights of their call, so
-        that each call is a short fit, and a single call that of `fit`. The expansion is exact for rows that stay on
-        their side of the margin. It needs a squared loss, ``penalty="l2"``, and a number for `C`.
+        that each call is a short fit, and a single call gives the model of `fit`. The expansion is exact for rows that
+        stay on their side of the margin. It needs a squared loss, ``penalty="l2"``, and a number for `C`.
 
         Parameters
         ----------
@@ -409,8 +409,8 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
         """Learn from further rows, without the earlier ones.
 
         The squared loss of earlier rows is replaced by its expansion of second order at the weights of their call, so
-        that each call is a short fit, and a single call that of `fit`. The expansion is exact for rows that stay on
-        their side of the tube. It needs a squared loss, and a number for `C`.
+        that each call is a short fit, and a single call gives the model of `fit`. The expansion is exact for rows that
+        stay on their side of the tube. It needs a squared loss, and a number for `C`.
 
         Parameters
         ----------

@@ -55,19 +55,19 @@ class Study(Findings):
     single, single_model : str, estimator
         Of a stack, its best member, fitted to all rows and calibrated; otherwise `best` and `model`.
     calibration : str
-        How its probabilities were calibrated.
+        How the probabilities of `model` were calibrated.
     tree : DecisionTreeClassifier or DecisionTreeRegressor
         A pruned tree, fitted to `X_train`.
     tree_seconds : float
-        Time of its fit.
+        Seconds to fit `tree`.
     n_rows : int
         Rows with a target in the table.
     seconds : float
-        Time it took.
+        Seconds that the study took.
     n_repeats : int
         Repeats of the folds.
     versions : dict of str to str
-        Of the libraries.
+        Versions of the libraries.
     options : dict of str to value
         Arguments of `study` that differ from the defaults, without table and target.
     source : str

@@ -62,7 +62,7 @@ def plot_partition(
     y : array-like of shape (n_samples,), optional
         Target of the rows. None: no points.
     features : two names or positions, optional
-        Number columns on the x and y axis. None: those of the model if it has two, else the two most important.
+        Numeric columns on the x and y axis. None: those of the model if it has two, else the two most important.
     ax : Axes, optional
         Where to draw; None: a new figure.
 

@@ -62,7 +62,7 @@ def plot_regions(
     stages : sequence of int, optional
         For one ensemble with `staged_predict`: a panel after each of these numbers of rounds or trees.
     features : one or two names or positions, optional
-        Number columns to draw; None: all columns of X, which must be one or two then.
+        Numeric columns to draw; None: all columns of X, which must be one or two then.
     n_points : int, default=150
         Points of the grid in each direction.
     max_columns : int, default=4
@@ -405,7 +405,7 @@ def plot_boosting_steps(
     rounds : sequence of int, optional
         Which rounds, counted from 1; None: the first five.
     features : two names or positions, optional
-        Number columns to draw; None: the two columns of X.
+        Numeric columns to draw; None: the two columns of X.
     n_points : int, default=150
         Points of the grid in each direction.
     max_columns : int, default=3

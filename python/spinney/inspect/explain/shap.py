@@ -211,7 +211,7 @@ class ShapValues(ShownAsTable):
         Returns
         -------
         frame
-            One row per row: the base value, the contribution of each column, and their sum, the prediction.
+            One row per explained row: the base value, the contribution of each column, and their sum, the prediction.
         """
         selected = self.output(output)
         columns = {"(base)": selected.base_values.tolist()}

@@ -251,6 +251,7 @@ def multiway_tree(
     References
     ----------
     J. R. Quinlan (1986). Induction of decision trees. Machine Learning 1, 81-106.
+
     J. R. Quinlan (1993). C4.5: Programs for machine learning. Morgan Kaufmann.
 
     Examples
