@@ -492,26 +492,32 @@ def test_plans_follow_from_the_size_of_the_table():
     plan = make_plan(small, 120.0, None, 5, None)
     assert plan.effort == EFFORTS[0]
     assert plan.words[:2] == ["quick-boosting", "boosting"]
-    assert rows_to_study(small, plan, 5, 1.0, 120.0) == 1000
+    assert rows_to_study(small, plan, 5, 1.0, 120.0) == (1000, plan)
     plan = make_plan(large, 120.0, None, 5, None)
     assert plan.repeats == 1
     assert plan.effort == EFFORTS[-1]
-    n_rows = rows_to_study(large, plan, 5, 1.0, 120.0)
+    n_rows, _ = rows_to_study(large, plan, 5, 1.0, 120.0)
     assert n_rows < 200_000
-    assert rows_to_study(large, plan, 5, 1.0, 1200.0) > n_rows
-    assert rows_to_study(large, plan, 5, 0.2, 120.0) > n_rows
-    assert rows_to_study(large, lightened(plan, large, 1.0, 120.0), 5, 1.0, 120.0) > n_rows
+    assert rows_to_study(large, plan, 5, 1.0, 1200.0)[0] > n_rows
+    assert rows_to_study(large, plan, 5, 0.2, 120.0)[0] > n_rows
+    assert rows_to_study(large, lightened(plan, large, 1.0, 120.0), 5, 1.0, 120.0)[0] > n_rows
     assert make_plan(small, 120.0, ["svm"], 5, 2).words == ["svm"]
     assert "log-boosting" not in make_plan(Size(1000, 10, 10, 0), 120.0, None, 5, None).words
     assert "log-boosting" in make_plan(Size(1000, 10, 10, 0, True), 120.0, None, 5, None).words
 
 
-def test_a_sample_is_not_so_small_that_boosting_takes_longer():
+def test_folds_of_a_sample_get_one_booster_where_several_would_take_longer():
     medium = Size(200_000, 20, 20, 0)
     plan = make_plan(medium, 60.0, None, 5, None)
     assert work_of("boosting", medium.of(15_000), plan.effort) > work_of("boosting", medium.of(24_000), plan.effort)
-    assert rows_to_study(medium, plan, 5, 5.0, 60.0) == 25_000
-    assert rows_to_study(Size(22_000, 20, 20, 0), plan, 5, 5.0, 60.0) == 11_000
+    assert rows_to_study(medium, plan, 5, 1.5, 60.0) == (25_000, plan)
+    n_rows, light = rows_to_study(medium, plan, 5, 20.0, 60.0)
+    assert n_rows < 25_000
+    assert light.effort.is_single
+    assert light.lead == plan.lead
+    n_rows, light = rows_to_study(Size(40_000, 20, 20, 0), plan, 5, 5.0, 60.0)
+    assert n_rows == 20_000
+    assert light.effort.is_single
 
 
 def test_nonnegative_targets_get_boosting_with_a_log_link():
@@ -905,7 +911,7 @@ def test_a_sample_does_not_decide_against_boosting_of_all_rows(monkeypatch, is_l
     """Boosting on many rows is compared with the best model of the sample on rows that neither has seen."""
     import spinney._evaluate.study.session as session
 
-    monkeypatch.setattr(session, "rows_to_study", lambda *_: n_train)
+    monkeypatch.setattr(session, "rows_to_study", lambda size, plan, *_: (n_train, plan))
     random = np.random.default_rng(1)
     X = random.uniform(-3, 3, (3000, 3))
     y = X.sum(axis=1) + (3 * np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1]) if is_larger else 0)
@@ -1129,7 +1135,7 @@ def test_folds_of_a_splitter_are_used():
 def test_a_sample_of_the_rows_has_all_classes(monkeypatch):
     import spinney._evaluate.study.session as session
 
-    monkeypatch.setattr(session, "rows_to_study", lambda *_: 100)
+    monkeypatch.setattr(session, "rows_to_study", lambda size, plan, *_: (100, plan))
     random = np.random.default_rng(0)
     labels = np.where(np.arange(4000) % 200 == 0, "rare", np.where(np.arange(4000) % 2 == 0, "a", "b"))
     table = {"x": random.normal(size=4000), "z": random.normal(size=4000), "y": labels}

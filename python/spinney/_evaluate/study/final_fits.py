@@ -400,7 +400,8 @@ class FinalFits:
         if limit.is_reached:
             note += f" and was ended by the time limit after {limit.n_rounds} of {limit.n_planned} rounds"
         if note:
-            session.notes.append(f"Time decided: the final {trial.name} is fitted{note}.")
+            why = "The folds had less time" if effort.relative > planned.relative else "Time decided"
+            session.notes.append(f"{why}: the final {trial.name} is fitted{note}.")
         return model
 
     def _members_of(self, trial: Trial) -> list[Trial]:

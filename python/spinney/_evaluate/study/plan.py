@@ -263,8 +263,11 @@ def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, 
     return Plan(wanted, effort, size.n_columns, repeats)
 
 
-def rows_to_study(size: Size, plan: Plan, n_folds: int, pace: float, left: float) -> int:
-    """Return the training rows, all, a half, a quarter and so on, that the leading model has time for.
+def rows_to_study(size: Size, plan: Plan, n_folds: int, pace: float, left: float) -> tuple[int, Plan]:
+    """Return the training rows, all, a half, a quarter and so on, that the leading model has time for, and the plan.
+
+    Where boosting of half of the rows would take longer, because small tables have other settings, the folds get a
+    single booster.
 
     Parameters
     ----------
@@ -283,14 +286,14 @@ def rows_to_study(size: Size, plan: Plan, n_folds: int, pace: float, left: float
 
     n_rows = size.n_rows
     if n_rows < 2 * _FEWEST_STUDIED or (n_folds + REFIT + REFIT_ALL) * fits(n_rows) <= _LEAD_FRACTION * left:
-        return n_rows
+        return n_rows, plan
     final = REFIT_ALL * fits(n_rows) / min(1.0, plan.effort.relative)
     most = _LEAD_FRACTION * (left - min(final, MOST_RESERVED * left))
     while n_rows >= 2 * _FEWEST_STUDIED and (n_rows == size.n_rows or (n_folds + REFIT) * fits(n_rows) > most):
-        if fits(n_rows // 2) > fits(n_rows):  # boosting has other settings there, which take more time
-            break
+        if fits(n_rows // 2) > fits(n_rows):
+            plan = replace(plan, effort=replace(plan.effort, is_single=True))
         n_rows //= 2
-    return n_rows
+    return n_rows, plan
 
 
 def lightened(plan: Plan, size: Size, pace: float, left: float) -> Plan:

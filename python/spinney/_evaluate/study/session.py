@@ -132,7 +132,7 @@ class Session:
 
     def _measured_pace(self, data: Prepared) -> float:
         """Return the seconds of a unit of work, by a fit of the leading model to some rows; 1 for small tables."""
-        self.timed = 0, 0.0  # rows and seconds
+        self.timed = 0  # rows of this fit
         if data.n_rows < 2 * _ROWS_TO_TIME:
             return 1.0
         lead, n_rows = self.plan.lead, _MANY_TO_TIME if data.n_rows > 2.5 * _MANY_TO_TIME else _ROWS_TO_TIME
@@ -147,13 +147,13 @@ class Session:
         timed, size = self.size.of(n_rows), self.size
         pace = run.full_seconds / work_of(lead, timed, self.plan.effort)
         self.plan = lightened(self.plan, size, pace, self.budget.left)
-        self.timed = n_rows, pace * work_of(lead, timed, self.plan.effort)
+        self.timed = n_rows
         return pace
 
     def _sampled(self, data: Prepared, random: np.random.RandomState) -> Prepared:
         """Sample the rows of a table that is too long for the time limit."""
         self.unstudied = np.empty(0, dtype=np.intp)
-        n_train = rows_to_study(self.size, self.plan, self.n_folds, self.pace, self.budget.left)
+        n_train, self.plan = rows_to_study(self.size, self.plan, self.n_folds, self.pace, self.budget.left)
         if n_train >= self.size.n_rows:
             return data
         n_rows = round(n_train / (1 - TEST_FRACTION))
@@ -211,8 +211,8 @@ class Session:
         relative = self.plan.effort.relative
         schedule = Schedule(jobs, len(self.repeats[0]), self.budget.seconds, whole, relative, self.pace)
         for one in jobs:
-            if one.name == self.plan.lead and self.timed[0]:
-                schedule.learn(one, *self.timed)
+            if one.name == self.plan.lead and self.timed:
+                schedule.learn(one, self.timed, self.pace * one.work(self.timed))
         return schedule
 
     # ---- the folds ---------------------------------------------------------------------------------------------------
