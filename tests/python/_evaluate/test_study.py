@@ -6,6 +6,7 @@ import io
 import json
 import signal
 import time as clock
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -924,6 +925,22 @@ def test_a_sample_does_not_decide_against_boosting_of_all_rows(monkeypatch, is_l
     assert (found.best == "boosting") == is_larger
     assert isinstance(found.model, spinney.GradientBoostingRegressor) == is_larger
     assert found.model.score(table_without_y(table), y) > 0.9
+
+
+def test_the_final_boosting_has_default_settings_where_folds_had_single_boosters(monkeypatch):
+    import spinney._evaluate.study.session as session
+
+    def light(size, plan, *_):
+        return 160, replace(plan, effort=replace(plan.effort, is_single=True))
+
+    monkeypatch.setattr(session, "rows_to_study", light)
+    random = np.random.default_rng(1)
+    X = random.uniform(-3, 3, (1500, 2))
+    table = {"a": X[:, 0], "b": X[:, 1], "y": np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1])}
+    found = spinney.study(table, "y", models=["boosting"], repeats=1, cv=3)
+    assert found.models["boosting"].early_stopping is True
+    assert found.model.early_stopping == spinney.GradientBoostingRegressor().early_stopping
+    assert any(note.startswith("The folds had less time: the final boosting") for note in found.notes)
 
 
 @pytest.mark.parametrize("n_rounds", [1, None])

@@ -8,7 +8,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from spinney._data.types import Floats
 from spinney._ensemble.members import MeanPredictions
@@ -388,9 +387,9 @@ class FinalFits:
             efforts = [one for one in efforts if _ENOUGH_ROUNDS * seconds * one.relative <= left] or efforts[-1:]
             effort, candidate, note = efforts.pop(0), self._final(trial), ""
             if effort != planned:
-                settings = effort.settings(trial.name)
-                candidate = replace(candidate, estimator=clone(candidate.estimator).set_params(**settings))
-                note = " with " + ", ".join(f"{name}={value!r}" for name, value in settings.items())
+                model = estimator_for(trial.name, session.whole.task, effort, session.seed, session.metrics[0])
+                candidate = replace(candidate, estimator=model)
+                note = " with " + ", ".join(f"{key}={value!r}" for key, value in effort.settings(trial.name).items())
             session.progress.step(f"{trial.name}, all rows", _MARGIN * seconds * effort.relative + spare)
             limit = RoundLimit(session.budget.first(left), _ENOUGH_ROUNDS if efforts else 0.0)
             model = session.runner_of(session.whole).fit(candidate, rows, limit)
