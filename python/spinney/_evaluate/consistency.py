@@ -115,7 +115,7 @@ def consistency(
     sizes : sequence of int
         Numbers of training rows.
     n_test, n_repeats : int, default=2000 and 10
-        Test rows, the same in all repeats, and training samples of each size.
+        Number of test rows, the same in all repeats, and number of training sets of each size.
     random_state : int, default=0
         Seed of the rows.
     n_jobs : int, optional

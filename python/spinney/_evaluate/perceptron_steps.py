@@ -50,7 +50,7 @@ def perceptron_steps(
     fit_intercept : bool, default=False
         Whether there is an intercept.
     eta0 : float, default=1.0
-        η.
+        The learning rate η.
     max_epochs : int, default=1000
         Passes after which to end, if some rows are still misclassified.
 

@@ -119,7 +119,7 @@ class Goss(Options):
 
     ``sampling="goss"`` means ``Goss()``. The rows with the largest gradients are used, and a random sample of the
     others, weighted accordingly. ``subsample`` is the fraction of both together; with ``subsample="auto"`` a tenth of
-    all rows are drawn besides the first.
+    all rows are drawn from the others.
 
     Parameters
     ----------
@@ -235,8 +235,8 @@ class LinearLeaves(Options):
     Parameters
     ----------
     l2 : float, default=5.0
-        L2 penalty of the slopes, in units of the second derivative of the loss for a row of mean weight (of rows, for
-        squared errors), for columns that are scaled to unit variance in their leaf.
+        L2 penalty of the slopes of columns that are scaled to unit variance in their leaf. Its unit is the second
+        derivative of the loss of a row of mean weight; for squared errors, it is a number of rows.
 
     Examples
     --------

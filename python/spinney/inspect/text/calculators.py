@@ -135,7 +135,7 @@ class SearchTable(ShownAsTable):
 
     @property
     def best(self) -> dict[str, Any]:
-        """The best split of all columns; of equal ones the first. With ``"column"``, its name."""
+        """The best split of all columns (in a tie, the first), with the name of its column as ``"column"``."""
         candidates = [table.best | {"column": name} for name, table in self.tables.items() if len(table)]
         if not candidates:
             raise ValueError("Every column has only one value, so there is no split.")
