@@ -454,9 +454,10 @@ def _final_lacks(method: str) -> Callable[[StackingClassifier], str | None]:
 class StackingClassifier(ClassifierMixin, BaseStacking):
     """Classifiers whose predictions are combined by a final estimator.
 
-    For each fold, each member is fitted to the other folds and predicts its rows; these out-of-fold predictions are the
-    columns that the final estimator is fitted to. New rows are predicted by members that were refitted to all rows. All
-    fits run in parallel on threads that share the table, and the ensemble is the same for any number of threads.
+    For each fold, each member is fitted to the other folds and predicts the rows of this one; these out-of-fold
+    predictions are the columns that the final estimator is fitted to. New rows are predicted by members that were
+    refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble is the same for any
+    number of threads.
 
     See Also
     --------
@@ -529,7 +530,7 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or a list of these
-            Columns in the order of `classes_`; of several labels one array each.
+            Columns in the order of `classes_`; for multilabel targets, one array per label.
         """
         rows = self._final_rows(X)
         if isinstance(self.classes_, list):
@@ -560,9 +561,10 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
 class StackingRegressor(RegressorMixin, BaseStacking):
     """Regressors whose predictions are combined by a final estimator.
 
-    For each fold, each member is fitted to the other folds and predicts its rows; these out-of-fold predictions are the
-    columns that the final estimator is fitted to. New rows are predicted by members that were refitted to all rows. All
-    fits run in parallel on threads that share the table, and the ensemble is the same for any number of threads.
+    For each fold, each member is fitted to the other folds and predicts the rows of this one; these out-of-fold
+    predictions are the columns that the final estimator is fitted to. New rows are predicted by members that were
+    refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble is the same for any
+    number of threads.
 
     See Also
     --------

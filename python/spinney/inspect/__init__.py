@@ -6,7 +6,8 @@
     margin_losses  losses of two classes as functions of the margin
     draw         plots of trees, models and results, with matplotlib or as SVG
 
-The public functions and results are attributes of this module, and are imported on first use.
+The public functions and classes of results are attributes of this module (``dir(spinney.inspect)`` lists them), and are
+imported on first use.
 """
 
 from importlib import import_module

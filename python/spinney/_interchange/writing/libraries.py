@@ -31,8 +31,9 @@ def to_lightgbm(model: TableEstimator) -> str:
     ----------
     model : estimator
         A fitted tree, forest, gradient boosting or AdaBoost classifier. Class probabilities of trees and forests become
-        raw scores, one column for each class. Not supported: focal, hinge and gentle AdaBoost's links, isolation
-        forests, surrogate splits, oblique splits and several outputs.
+        raw scores, one column for each class. Not supported: linear leaves and combinations of columns (fit boosting
+        with ``linear_leaves=False``), the losses "focal" and "smooth_hinge", gentle AdaBoost of three or more classes,
+        costs, isolation forests, surrogate splits, oblique splits and several outputs.
 
     Returns
     -------
@@ -317,9 +318,10 @@ def to_treelite(model: TableEstimator) -> Any:
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest, which predicts the mean path
-        length. Not supported: focal, hinge and gentle AdaBoost's links, costs, surrogate splits, oblique splits and
-        several outputs.
+        A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest; an exported isolation forest
+        predicts the mean path length. Not supported: linear leaves and combinations of columns (fit boosting with
+        ``linear_leaves=False``), the losses "focal" and "smooth_hinge", gentle AdaBoost of three or more classes,
+        costs, surrogate splits, oblique splits and several outputs.
 
     Returns
     -------

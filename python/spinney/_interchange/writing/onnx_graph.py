@@ -28,9 +28,9 @@ def to_onnx(model: TableEstimator) -> Any:
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting with any loss, AdaBoost classifier or isolation forest, or an average
-        of these: a vote, or a stack with ``final_estimator="greedy"``. Not supported: surrogate splits, and several
-        classification outputs.
+        A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest, or an average of these: a
+        vote, or a stack with ``final_estimator="greedy"``. Not supported: surrogate splits, several classification
+        outputs, and boosting with the losses "ordinal", "normal" and "squared_log_error" or with several quantiles.
 
     Returns
     -------

@@ -28,8 +28,9 @@ def to_pmml(model: TableEstimator) -> str:
     ----------
     model : estimator
         A fitted tree, forest, gradient boosting or AdaBoost classifier, or an average of these: a vote, or a stack with
-        ``final_estimator="greedy"``. Not supported: focal, hinge and gentle AdaBoost's links, ``unseen="other"``,
-        costs, isolation forests, surrogate splits, oblique splits and several outputs.
+        ``final_estimator="greedy"``. Not supported: linear leaves and combinations of columns (fit boosting with
+        ``linear_leaves=False``), the losses "focal" and "smooth_hinge", gentle AdaBoost of three or more classes,
+        ``unseen="other"``, costs, isolation forests, surrogate splits, oblique splits and several outputs.
 
     Returns
     -------

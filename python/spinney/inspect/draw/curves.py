@@ -65,10 +65,10 @@ def plot_importances(model: TableEstimator, *, max_columns: int = 15, ax: Axes |
 
 
 def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
-    """Plot the cross-validated error of the nested trees against their size.
+    """Plot the cross-validated error of the trees of the pruning sequence against their size.
 
-    Bars (a band, if there are many trees) are one standard error. The dashed line is the limit of the rule, the lowest
-    error plus a number of standard errors; the ring is the selected tree, the smallest below the line.
+    Bars (a band, if there are many trees) are one standard error. The dashed line is the lowest error plus the number
+    of standard errors of the `rule`; the ring is the selected tree, the smallest that is not above the line.
 
     Parameters
     ----------

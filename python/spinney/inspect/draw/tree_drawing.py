@@ -330,7 +330,7 @@ def plot_pruning(
     style: Style = "auto",
     show_missing: bool | Collection[str] = "seen",
 ) -> Figure:
-    """Draw two trees side by side, at the same scale.
+    """Draw an unpruned and a pruned tree side by side, at the same scale, with their numbers of leaves as titles.
 
     Parameters
     ----------

@@ -357,18 +357,18 @@ def rules(
     decimals: int | None = None,
     show_missing: bool = True,
 ) -> RuleList:
-    """Turn a tree into logical rules, one per leaf: every row satisfies exactly one of them.
+    """Turn a tree into logical rules, one per leaf.
 
-    Rows with a missing value are assigned by surrogates, if the tree has any; they satisfy no rule if they stop before
-    they reach a leaf.
+    Every row satisfies exactly one rule, but for rows whose missing values stop them before they reach a leaf, which
+    satisfy none. Surrogates assign rows with missing values, if the tree has any.
 
     Parameters
     ----------
     model : estimator
         A fitted decision tree.
     sort : {"tree", "support", "purity"}, default="tree"
-        Order: of the leaves from left to right, by weight, or by probability of the predicted class (classification)
-        and impurity (regression).
+        Order of the rules. "tree": leaves from left to right. "support": largest weight of the rows first. "purity":
+        highest probability of the predicted class first, or lowest impurity in regression.
     decimals : int, optional
         Decimals in the text, as in `export_text`; the bounds of the conditions are exact.
     show_missing : bool, default=True
