@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spinney._data.display import warn
+from spinney._data.rounding import unit_of
 from spinney._data.types import Floats
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def kernel_density(values: ArrayLike, bandwidth: float | Literal["cv"] = "cv") -
         Numbers of one column; missing values are left out.
     bandwidth : float or "cv", default="cv"
         Standard deviation of the kernel. "cv": the one with the least leave-one-out estimate of the integrated squared
-        error, ∫ f² − 2/n Σ f₋ᵢ(xᵢ), of forty between a twentieth of and twice the normal reference bandwidth.
+        error, ∫ f² − 2/n Σ f₋ᵢ(xᵢ), of forty between a twentieth of and twice the normal reference bandwidth. If the
+        values are rounded, it is not less than their unit.
 
     Returns
     -------
@@ -115,13 +117,15 @@ def kernel_density(values: ArrayLike, bandwidth: float | Literal["cv"] = "cv") -
         if not isinstance(bandwidth, Real) or not bandwidth > 0:
             raise ValueError(f"bandwidth must be a positive number or 'cv', not {bandwidth!r}.")
         return KernelDensity(sample, float(bandwidth), np.zeros(0), np.zeros(0))
-    grid = 1.06 * sample.std() * len(sample) ** -0.2 * np.geomspace(0.05, 2, _N_BANDWIDTHS)
+    reference = 1.06 * float(sample.std()) * len(sample) ** -0.2
+    least = max(0.05 * reference, unit_of(sample) or 0.0)
+    grid = np.geomspace(least, 2 * max(reference, least), _N_BANDWIDTHS)
     risks = np.array([_risk(sample, width) for width in grid])
     best = int(risks.argmin())
     if best == 0:
         warn(
-            "The smallest bandwidth of the search has the least estimated risk, as it has where values are rounded. "
-            "Pass a bandwidth."
+            f"The smallest bandwidth of the search, {grid[0]:.3g}, has the least estimated risk: smaller ones may be "
+            "better. Pass a bandwidth."
         )
     return KernelDensity(sample, float(grid[best]), grid, risks)
 

@@ -17,6 +17,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.arguments import argument_numbers
 from spinney._data.display import plural, warn
+from spinney._data.rounding import unit_of
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About
 from spinney._estimator.parameters import N_JOBS, estimator, parameter
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MAX_BINS = 100  # per column, unless bin_counts is set
+_BELOW = 1e-12
 
 
 @estimator
@@ -39,6 +41,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
     Bins are boxes of equal size, which start at the lowest value of each column by default. Cross-validation chooses
     the bin width that minimises the leave-one-out estimate of the integrated squared error,
     2 / ((n - 1) v) - (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the fraction of rows in each bin.
+    The bins of a single rounded column are multiples of its unit, because narrower ones would only show the rounding.
 
     See Also
     --------
@@ -109,29 +112,36 @@ class HistogramDensity(DensityMixin, TableEstimator):
     def _choose(self, values: Floats, weight: Floats, origin: Floats, top: Floats) -> tuple[Floats, dict[str, Any]]:
         """Return the bin width of the smallest risk, and the risk of all candidates."""
         total = float(weight.sum())
+        span = top - origin
+        span = np.where(span > 0, span, 1.0)
+        unit = unit_of(values[:, 0]) if self.bin_counts is None and values.shape[1] == 1 else None
         if self.bin_counts is None:
             counts = np.arange(1, min(_MAX_BINS, max(2, len(values))) + 1)
         else:
             counts = np.unique(np.asarray(self.bin_counts))
             if counts.dtype.kind not in "iu" or not len(counts) or counts[0] < 1:
                 raise ValueError(f"bin_counts must be whole numbers of at least 1. Got {self.bin_counts!r}.")
-        span = top - origin
-        span = np.where(span > 0, span, 1.0)
+        edges = span / counts[:, np.newaxis]
+        if unit is not None:
+            edges = unit * np.unique(np.ceil(edges / unit), axis=0)[::-1]
+            if unit % 1:  # values at a bound are to be above it, whatever the rounding of the quotient
+                edges *= 1 - _BELOW
+            counts = np.floor(span / edges).astype(np.int64)[:, 0] + 1
         risks = np.zeros(len(counts))
-        for i, n_bins in enumerate(counts.tolist()):
-            model = _histogram(values, weight, origin, span / n_bins, top)
+        for i, edge in enumerate(edges):
+            model = _histogram(values, weight, origin, edge, top)
             if total > 1:
                 squares = float((model.fraction * model.fraction).sum())
                 risks[i] = (2 - (total + 1) * squares) / ((total - 1) * model.volume)
         best = int(risks.argmin())
         n_equal = len(values) - len(np.unique(values, axis=0))
-        if self.bin_counts is None and counts[best] == _MAX_BINS:
+        if self.bin_counts is None and unit is None and counts[best] > 0.9 * _MAX_BINS:
             why = f"{n_equal} rows are equal to others, as in rounded columns" if n_equal else "more bins may be better"
             warn(
-                f"bin_width='cv' has chosen {counts[best]} bins, the largest number that was tried: {why}. Set "
-                "bin_width, for rounded columns to a multiple of their unit, or pass bin_counts."
+                f"bin_width='cv' has chosen {counts[best]} bins, of at most {_MAX_BINS}: {why}. Set bin_width, for "
+                "rounded columns to a multiple of their unit, or pass bin_counts."
             )
-        return span / counts[best], {"bin_count": counts.astype(np.int64), "risk": risks}
+        return edges[best], {"bin_count": counts.astype(np.int64), "risk": risks}
 
     # ---- evaluating ----------------------------------------------------------------------------------
 

@@ -66,10 +66,10 @@ class Perceptron(ClassifierMixin, BasePlanes):
     Passes over the rows and updates on misclassified rows only: for a row x of class y = ±1 the coefficients become
     β + η y x and the intercept b + η y R², where R is the largest norm of a row. It stops after an epoch without
     mistakes. If a hyperplane of margin M, with its intercept in units of R, separates the classes, that takes at most
-    2 R²/M² updates (Novikoff). Rows that are equal in all terms and in class are merged, the order of the table has no
-    effect, and a weight multiplies η. With ``shuffle=False`` each epoch takes the rows one by one in the order of the
-    table, as in an online setting. scikit-learn's perceptron differs in its intercept, which changes by η y, and in its
-    default ``tol=1e-3``.
+    2 R²/M² updates (Novikoff); without an intercept, R²/M². Rows that are equal in all terms and in class are merged,
+    the order of the table has no effect, and a weight multiplies η. With ``shuffle=False`` each epoch takes the rows
+    one by one in the order of the table, as in an online setting. scikit-learn's perceptron differs in its intercept,
+    which changes by η y, and in its default ``tol=1e-3``.
 
     See Also
     --------
@@ -231,8 +231,9 @@ class Perceptron(ClassifierMixin, BasePlanes):
             updates.append(passed.n_updates)
             epochs.append(passed.n_epochs)
             ended.append(passed.is_clean or passed.is_settled)
-            is_bounded = (self.penalty is None or self.alpha == 0.0) and self.fit_intercept
-            bounded.append(partial(_novikoff, passed.weights, own, radius) if is_bounded else lambda: np.inf)
+            is_bounded = self.penalty is None or self.alpha == 0.0
+            bound = partial(_novikoff, passed.weights, own, radius, self.fit_intercept)
+            bounded.append(bound if is_bounded else lambda: np.inf)
         if not all(ended) and not self.averaged:
             warn(
                 f"The perceptron still misclassified rows after max_iter={self.max_iter} epochs; the classes may not "
@@ -267,20 +268,23 @@ class Perceptron(ClassifierMixin, BasePlanes):
         return super()._pickled(state)
 
 
-def _novikoff(plane: Floats, rows: MarginRows | TermRows, squared_radius: float) -> float:
-    """Return Novikoff's bound 2 R²/M² on the number of updates, where M is the largest margin of any plane.
+def _novikoff(plane: Floats, rows: MarginRows | TermRows, squared_radius: float, has_intercept: bool) -> float:
+    """Return Novikoff's bound on the number of updates: 2 R²/M², or R²/M² without an intercept.
 
-    Planes are those through the origin of the rows (x, R), which the perceptron updates. Weights multiply the updates,
-    so that the bound grows by the square of their largest ratio. It is infinite if the fitted plane misclassifies rows.
+    M is the largest margin of any plane through the origin of the rows (x, R), or of the rows x without an intercept,
+    which are those that the perceptron updates. Weights multiply the updates, so that the bound grows by the square of
+    their largest ratio. It is infinite if the fitted plane misclassifies rows.
     """
     radius = np.sqrt(squared_radius) or 1.0
-    signed = rows.target[:, np.newaxis] * np.column_stack([rows.terms.T / radius, np.ones(len(rows.target))])
-    found = np.append(plane[:-1], plane[-1] / radius)
+    terms, found = rows.terms.T / radius, plane[:-1]
+    if has_intercept:
+        terms, found = np.column_stack([terms, np.ones(len(terms))]), np.append(found, plane[-1] / radius)
+    signed = rows.target[:, np.newaxis] * terms
     margin = max(_relative_margin(found, signed), _relative_margin(_widest_plane(signed), signed))
     if not margin > 0:
         return np.inf
     weight_ratio = float(rows.weight.max() / rows.weight.min())
-    return 2.0 / margin**2 * weight_ratio**2
+    return (2.0 if has_intercept else 1.0) / margin**2 * weight_ratio**2
 
 
 def _relative_margin(plane: Floats, signed: Floats) -> float:

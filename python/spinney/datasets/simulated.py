@@ -154,7 +154,8 @@ class TwoSources:
         """Return p f₊ and (1 − p) f₋ at each row."""
         rows = np.asarray(X, dtype=np.float64)
         at = rows[:, 0] if rows.ndim == 2 and rows.shape[1] == 1 else rows
-        return self.p * np.asarray(self.positive.pdf(at)), (1 - self.p) * np.asarray(self.negative.pdf(at))
+        one, other = (np.atleast_1d(source.pdf(at)) for source in (self.positive, self.negative))
+        return self.p * one, (1 - self.p) * other
 
     def eta(self, X: object) -> NDArray[np.float64]:
         """Return η(x), the probability of class 1 given the row: p f₊ / (p f₊ + (1 − p) f₋).

@@ -230,7 +230,18 @@ def test_error_curves_are_plotted():
 
 def test_rounded_columns_are_no_reason_for_ever_narrower_bins():
     ages = np.random.RandomState(0).normal(30, 12, 800).round().clip(0)[:, None]
-    with pytest.warns(UserWarning, match="has chosen 100 bins, the largest .* rows are equal .* Set bin_width"):
-        spinney.HistogramDensity().fit(ages)
+    babies = np.array([[0.42], [0.67], [0.83], [14.5], [28.5]])
     finer = ages + np.random.RandomState(1).uniform(-0.5, 0.5, (800, 1))
-    assert spinney.HistogramDensity().fit(finer).bin_width_[0] > 1  # no warning
+    expected = spinney.HistogramDensity().fit(finer).bin_width_[0]
+    for rounded, unit in ((ages, 1.0), (np.vstack([ages, babies]), 1.0), (ages / 10, 0.1)):
+        model = spinney.HistogramDensity().fit(rounded)  # no warning
+        n_units = model.bin_width_[0] / unit
+        assert n_units == pytest.approx(round(n_units))
+        assert 0.6 * expected < n_units < 1.7 * expected
+        assert model.cv_results_["bin_count"][model.cv_results_["risk"].argmin()] == len(model.bins_["low"])
+
+
+def test_equal_rows_that_are_not_rounded_are_named_in_the_warning():
+    values = np.repeat(np.random.RandomState(0).normal(size=(40, 1)), 9, axis=0)
+    with pytest.warns(UserWarning, match="has chosen .* bins, of at most 100: 320 rows are equal .* Set bin_width"):
+        spinney.HistogramDensity().fit(values)

@@ -385,6 +385,16 @@ def test_the_bound_of_novikoff_is_that_of_the_widest_margin(seed):
     assert model.n_updates_[0] <= model.novikoff_bound_[0]
 
 
+def test_the_bound_of_novikoff_without_an_intercept():
+    X = np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, 1.0], [-2.0, -1.0], [1.0, -2.0], [2.0, -0.5]])
+    y = np.array([1, 1, 1, -1, -1, -1])
+    model = spinney.Perceptron(fit_intercept=False, shuffle=False).fit(X, y)
+    angle = np.linspace(0, 2 * np.pi, 100_001)
+    margin = (y[:, np.newaxis] * (X @ np.array([np.cos(angle), np.sin(angle)]))).min(axis=0).max()
+    assert model.novikoff_bound_[0] == pytest.approx((X**2).sum(axis=1).max() / margin**2, rel=1e-3)
+    assert model.n_updates_[0] <= model.novikoff_bound_[0]
+
+
 @pytest.mark.parametrize(
     ("options", "bounds"),
     [

@@ -5,10 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KernelDensity, KNeighborsRegressor
 from spinney import datasets
 
 mpl.use("agg")
@@ -121,7 +123,38 @@ def test_detectors_of_outliers_show_their_boundary(diagonal):
     expected = model.fit(X).decision_function(points)
     assert_allclose(np.asarray(shown.images[0].get_array()).ravel(), expected)
     for ax in (shown, other):
-        assert len(ax.collections) == 1  # the boundary
+        points = ax.collections[1]  # after the boundary
+        assert_allclose(points.get_offsets(), X)
+    assert figure.axes[2].get_ylabel() == "decision function"
+
+
+def test_densities_are_drawn_by_bandwidth():
+    x = np.random.default_rng(0).normal(size=(60, 1))
+    for model, name, widths in (
+        (spinney.HistogramDensity(), "bin_width", [0.2, 1.0]),
+        (KernelDensity(), "bandwidth", [0.1, 0.5]),
+    ):
+        figure = spinney.plot_regions(model, x, vary={name: widths})
+        for ax, width in zip(figure.axes, widths, strict=True):
+            marks, curve = ax.get_lines()
+            assert_allclose(marks.get_xdata(), x[:, 0])
+            fitted = clone(model).set_params(**{name: width}).fit(x)
+            assert_allclose(curve.get_ydata(), np.exp(fitted.score_samples(curve.get_xdata()[:, None])))
+        assert figure.axes[0].get_ylabel() == "density"
+    plane = spinney.plot_regions(spinney.HistogramDensity(0.5), np.column_stack([x, -x]), n_points=10)
+    assert plane.axes[1].get_ylabel() == "density"
+    with pytest.raises(ValueError, match="is not fitted"):
+        spinney.plot_regions(spinney.KNeighborsRegressor(), x)
+
+
+def test_rows_with_missing_values_have_no_points(recwarn):
+    X, y = datasets.load_penguins(as_frame="pandas")
+    names = ["bill_length_mm", "body_mass_g"]
+    ax = spinney.plot_regions(spinney.DecisionTreeClassifier(max_depth=2), X, y, features=names, n_points=20).axes[0]
+    ax.figure.canvas.draw()
+    points = [part for part in ax.collections if isinstance(part, PathCollection)]
+    assert sum(len(part.get_offsets()) for part in points) == X[names].notna().all(axis=1).sum()
+    assert not recwarn.list
 
 
 def test_other_columns_are_fixed_at_a_typical_row():
@@ -186,6 +219,19 @@ def test_errors_of_several_models_and_lines():
     assert list(drawn) == ["forest, test rows", "AdaBoost, test rows", "AdaBoost, validation rows", "tree"]
     assert_allclose(drawn["AdaBoost, validation rows"], drawn["AdaBoost, test rows"])
     assert drawn["tree"][0] == pytest.approx(1 - models["tree"].score(X[200:], y[200:]))
+
+
+def test_errors_of_models_that_are_not_fitted():
+    X, y = datasets.make_nested_spheres(300, random_state=0)
+    forest, stump = spinney.RandomForestClassifier(4, random_state=0), spinney.DecisionTreeClassifier(max_depth=1)
+    fitted = forest.fit(X[:200], y[:200])
+    rows = {"X": X[:200], "y": y[:200]}
+    expected = curves_of(spinney.plot_errors(fitted, X[200:], y[200:], **rows))
+    drawn = curves_of(spinney.plot_errors(clone(forest), X[200:], y[200:], **rows, references={"a stump": stump}))
+    assert drawn.pop("a stump")[0] == pytest.approx(1 - stump.fit(X[:200], y[:200]).score(X[200:], y[200:]))
+    assert_equal(drawn, expected)
+    with pytest.raises(NotFittedError):
+        spinney.plot_errors(clone(forest), X[200:], y[200:])
 
 
 def test_errors_of_regressors_and_other_metrics():
@@ -257,6 +303,8 @@ def test_rounds_are_drawn_with_their_weights_and_numbers(diagonal):
         len(set(np.concatenate([part.get_sizes() for part in first.collections if isinstance(part, PathCollection)])))
         == 1
     )
+    unfitted = spinney.plot_boosting_steps(clone(model), X, y, rounds=[1, 3], n_points=20)
+    assert unfitted.axes[1].get_title() == third.get_title()
     with pytest.raises(ValueError, match="from 1 to 6"):
         spinney.plot_boosting_steps(model, X, y, rounds=[0])
     with pytest.raises(TypeError, match="AdaBoostClassifier"):

@@ -266,6 +266,8 @@ def test_the_bayes_error_of_two_sources():
     assert plane.bayes_error() == pytest.approx(norm.cdf(-1), abs=0.005)
     X, y = plane(np.random.default_rng(0), 20_000)
     assert np.mean((plane.eta(X) > 0.5) != y) == pytest.approx(norm.cdf(-1), abs=0.01)
+    assert_allclose(plane.eta([[0.0, 3.0]]), [0.5])  # an array for one row too
+    assert plane.truth([[0.0, 3.0]]).shape == (1, 2)
 
 
 def test_batting_averages_shrink_as_published():
@@ -401,9 +403,16 @@ def risk_of_a_density(sample, width):
     return np.trapezoid(density**2, at) - 2 * pairs.sum() / (len(sample) * (len(sample) - 1))
 
 
-def test_rounded_values_make_the_bandwidth_warn():
+def test_rounded_values_have_about_the_bandwidth_of_exact_ones():
+    values = np.random.default_rng(0).normal(30, 10, 600)
+    exact = teaching.kernel_density(values).bandwidth
+    for rounded in (np.round(values), np.append(np.round(values), [0.42, 0.67, 14.5])):
+        assert teaching.kernel_density(rounded).bandwidth == pytest.approx(exact, rel=0.25)  # no warning
+
+
+def test_equal_values_make_the_bandwidth_warn():
     with pytest.warns(UserWarning, match="Pass a bandwidth"):
-        teaching.kernel_density(np.round(np.random.default_rng(0).normal(30, 3, 300)))
+        teaching.kernel_density(np.repeat(np.random.default_rng(0).normal(size=100), 3))
 
 
 @pytest.mark.parametrize(

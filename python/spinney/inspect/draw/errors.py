@@ -16,6 +16,7 @@ from spinney._estimator.metrics import find_scorer, metric_key
 from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney.inspect.draw import axes
 from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of, short
+from spinney.inspect.draw.regions import fitted_to
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,14 +45,14 @@ def plot_errors(
     Parameters
     ----------
     models : estimator or dict from str to estimator
-        Fitted. The curve of a stack is the error with its first member, its first two, and so on. Models without
-        `staged_predict`, such as one tree, are horizontal lines.
+        The curve of a stack is the error with its first member, its first two, and so on. Models without
+        `staged_predict`, such as one tree, are horizontal lines. Those that are not fitted are fitted to X and y.
     X_test, y_test : table and array-like
         Test rows.
     X, y : table and array-like, optional
         Training rows.
     references : dict from str to float or estimator, optional
-        Horizontal lines: errors, such as the Bayes error, or fitted models, such as a stump.
+        Horizontal lines: errors, such as the Bayes error, or models, such as a stump.
     metric : callable, optional
         ``metric(y, predicted)``; None: the misclassification rate, or the mean squared error. The out-of-bag and
         validation errors are drawn with None only.
@@ -77,8 +78,7 @@ def plot_errors(
     >>> matplotlib.pyplot.close(ax.figure)
     """
     named = dict(models) if isinstance(models, Mapping) else {"": models}
-    for model in named.values():
-        check_is_fitted(model)
+    named = {name: _fitted(model, X, y) for name, model in named.items()}
     has_classes = is_classifier(next(iter(named.values())))
     error = metric or (_misclassified if has_classes else _mean_square)
     ax = axes_of(ax, 7.0, 4.2, "top", "right")
@@ -93,7 +93,7 @@ def plot_errors(
             marker = "o" if len(curve) <= _FEW else ""
             ax.plot(np.arange(1, len(curve) + 1), curve, dash, marker=marker, color=colour, linewidth=1.8, label=label)
     for name, reference in (references or {}).items():
-        fitted: Any = reference if hasattr(reference, "predict") else None
+        fitted: Any = _fitted(reference, X, y) if hasattr(reference, "predict") else None
         lines[name] = float(reference) if fitted is None else error(y_test, np.asarray(fitted.predict(X_test)))
     for k, (name, height) in enumerate(lines.items()):
         ax.axhline(height, color=axes.pale(), linestyle=("--", ":", "-.")[k % 3], linewidth=1.2, label=short(name, 30))
@@ -115,6 +115,13 @@ def _label_stages(ax: Axes, models: list[Any]) -> None:
         return
     ax.set_xlabel("rounds" if all(hasattr(model, "n_iter_") for model in models) else "members")
     ax.set_xlim(left=0)
+
+
+def _fitted(model: Any, X: TableLike, y: ColumnLike) -> Any:
+    if X is None or y is None:
+        check_is_fitted(model)
+        return model
+    return fitted_to(model, X, y)
 
 
 def _misclassified(y: Any, predicted: Any) -> float:

@@ -46,7 +46,7 @@ def plot_regions(
 
     Classifiers are drawn as regions, which are paler where the class probability is lower; regressors as a map, or as
     a curve through the rows if there is one column; detectors of outliers as a map of `decision_function`, with a line
-    where it is 0.
+    where it is 0; densities, models with `score_samples` only, as a map or a curve of the density.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def plot_regions(
     X : table of shape (n_samples, n_features)
         Rows. Columns that are not drawn are fixed at their values in a typical row.
     y : array-like of shape (n_samples,), optional
-        Target of the rows. None: no points.
+        Target of the rows. None: no points, except for detectors of outliers and densities.
     vary : dict from the name of a parameter to its values, optional
         For one model: a panel for each value, fitted to X and y, such as ``{"n_neighbors": [1, 10, 100]}`` or, for the
         growth of a tree split by split, ``{"max_leaf_nodes": [2, 3, 4]}``.
@@ -99,7 +99,7 @@ def plot_regions(
     for ax, (title, surface) in zip(cells.flat, panels, strict=False):
         ax.set_title(short(title, 40), fontsize=10, parse_math=False)
         _draw_panel(ax, surface, plane, span)
-    _finish(figure, cells, len(panels), plane)
+    _finish(figure, cells, len(panels), plane, panels[0][1].quantity)
     _explain_colours(figure, cells, panels, plane, span)
     return figure
 
@@ -180,14 +180,14 @@ class _Surface:
         Class codes, or predicted values.
     certainty : ndarray
         Of a classifier: 0 where all classes are equally probable, 1 where one is certain or none has a probability.
-    has_boundary : bool
-        Whether the values are scores with a boundary at 0.
+    quantity : {"target", "decision function", "density"}
+        What the values are.
     """
 
     classes: Any
     values: Floats
     certainty: Floats
-    has_boundary: bool = False
+    quantity: str = "target"
 
 
 def _panels(
@@ -208,7 +208,7 @@ def _panels(
         (model,) = named.values()
         named = {f"{name}={one_line(value)}": clone(model).set_params(**{name: value}) for value in values}
     for title, model in named.items():
-        fitted = _fitted(model, X, y, refit=vary is not None)
+        fitted = fitted_to(model, X, y, refit=vary is not None)
         if stages is None:
             yield title, _surface(fitted, plane.table)
         else:
@@ -228,19 +228,26 @@ def _named_models(models: Models) -> dict[str, BaseEstimator]:
     }
 
 
-def _fitted(model: Any, X: TableLike, y: ColumnLike, refit: bool) -> Any:
+def fitted_to(model: Any, X: TableLike, y: ColumnLike, refit: bool = False) -> Any:
+    """Return the model, or a copy fitted to X and y if it is not fitted."""
     try:
         check_is_fitted(model)
     except NotFittedError:
         refit = True
-    if refit and y is None and not is_outlier_detector(model):
+    if refit and y is None and not (is_outlier_detector(model) or _is_density(model)):
         raise ValueError(f"{type(model).__name__} is not fitted. Pass y, or fit it first.")
     return clone(model).fit(X, *(() if y is None else (y,))) if refit else model
 
 
+def _is_density(model: Any) -> bool:
+    return hasattr(model, "score_samples") and not hasattr(model, "predict")
+
+
 def _surface(model: Any, table: Any) -> _Surface:
     if is_outlier_detector(model):
-        return replace(_of_values(np.asarray(model.decision_function(table))), has_boundary=True)
+        return replace(_of_values(np.asarray(model.decision_function(table))), quantity="decision function")
+    if _is_density(model):
+        return replace(_of_values(np.exp(model.score_samples(table))), quantity="density")
     if not is_classifier(model):
         return _of_values(np.asarray(model.predict(table), dtype=np.float64))
     has_proba = hasattr(model, "predict_proba")
@@ -308,14 +315,14 @@ def _draw_panel(
     values = surface.values.reshape(shape)
     if surface.classes is None:
         ax.imshow(values, cmap=_value_map(), vmin=span[0], vmax=span[1], **look)
-        if surface.has_boundary and values.min() < 0 < values.max():
+        if surface.quantity == "decision function" and values.min() < 0 < values.max():
             ax.contour(across, up, values, levels=[0.0], colors=axes.ink(), linewidths=1.0)
     else:
         ax.imshow(_class_picture(surface).reshape(*shape, 3), **look)
         for code in range(len(surface.classes)):
             if 0 < (values == code).mean() < 1 and (code > 0 or len(surface.classes) > 2):
                 ax.contour(across, up, values == code, levels=[0.5], colors=axes.ink(), linewidths=0.7)
-    if plane.y is not None:
+    if plane.y is not None or surface.quantity != "target":
         _draw_points(ax, surface, plane, span, sizes, thick)
 
 
@@ -336,8 +343,12 @@ def _draw_points(ax: Axes, surface: _Surface, plane: _Plane, span: tuple[float, 
     """Draw the rows, with areas and, where `thick`, with thick edges."""
     n_rows = len(plane.values[0])
     rows = np.arange(0, n_rows, max(1, n_rows // MAX_POINTS))
+    rows = rows[np.isfinite([column[rows] for column in plane.values]).all(axis=0)]
     area, width = np.broadcast_to(sizes, n_rows), np.where(np.broadcast_to(thick, n_rows), 1.6, 0.4)
-    if surface.classes is None:
+    groups: list[tuple[Any, dict[str, Any]]]
+    if plane.y is None:
+        groups = [(rows, {"color": axes.pale()})]
+    elif surface.classes is None:
         groups = [(rows, {"c": read_values(plane.y, n_rows)[rows, 0], "cmap": _value_map(), "vmin": span[0]})]
         groups[0][1]["vmax"] = span[1]
     else:
@@ -352,7 +363,7 @@ def _draw_points(ax: Axes, surface: _Surface, plane: _Plane, span: tuple[float, 
 
 
 def _draw_curve(ax: Axes, surface: _Surface, plane: _Plane) -> None:
-    """Draw a fit along one column, through the rows: values, or a line per class."""
+    """Draw a fit along one column, through the rows: values, codes of classes, or a density above marks of the rows."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     if plane.y is not None:
@@ -361,6 +372,8 @@ def _draw_curve(ax: Axes, surface: _Surface, plane: _Plane) -> None:
         else:
             heights = np.searchsorted(surface.classes, np.asarray(plane.y).reshape(-1)).astype(np.float64)
         ax.plot(plane.values[0], heights, ".", color=axes.pale(), markersize=5)
+    elif surface.quantity != "target":
+        ax.plot(plane.values[0], np.zeros(len(plane.values[0])), "|", color=axes.pale(), markersize=8)
     ax.plot(plane.grid[0], surface.values, color=VALUE_COLOUR, linewidth=1.8)
     if surface.classes is not None:
         ax.set_yticks(range(len(surface.classes)), [short(label, 20) for label in surface.classes], parse_math=False)
@@ -373,7 +386,9 @@ def _explain_colours(
         return
     if any(surface.classes is None for _, surface in panels):
         shown = next(ax for ax, (_, s) in zip(cells.flat, panels, strict=False) if s.classes is None)
-        figure.colorbar(shown.images[0], ax=cells, label="value of points and regions")
+        quantities = {surface.quantity for _, surface in panels if surface.classes is None}
+        label = "value" if len(quantities) > 1 else quantities.pop().replace("target", "value of points and regions")
+        figure.colorbar(shown.images[0], ax=cells, label=label)
     elif plane.y is not None:
         handles, labels = cells.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
@@ -397,7 +412,7 @@ def plot_boosting_steps(
     Parameters
     ----------
     model : AdaBoostClassifier
-        Fitted, with members that are classifiers.
+        With members that are classifiers. One that is not fitted is fitted to X and y.
     X : table of shape (n_samples, n_features)
         The training rows. Columns that are not drawn are fixed at their values in a typical row.
     y : array-like of shape (n_samples,)
@@ -423,13 +438,14 @@ def plot_boosting_steps(
     >>> matplotlib.use("agg")
     >>> import spinney
     >>> X, y = spinney.datasets.make_diagonal(60, random_state=0)
-    >>> model = spinney.AdaBoostClassifier(n_estimators=10).fit(X, y)
+    >>> model = spinney.AdaBoostClassifier(n_estimators=10)
     >>> figure = spinney.plot_boosting_steps(model, X, y, rounds=[1, 2], n_points=40)
     >>> len(figure.axes)
     3
     >>> matplotlib.pyplot.close(figure)
     """
-    check_is_fitted(model)
+    if hasattr(model, "staged_weights"):
+        model = fitted_to(model, X, y)
     if not hasattr(model, "staged_weights") or not is_classifier(model.estimators_[0]):
         raise TypeError("plot_boosting_steps needs an AdaBoostClassifier whose members are classifiers.")
     plane = _Plane.of(X, y, features, n_points)
@@ -462,7 +478,7 @@ def plot_boosting_steps(
     return figure
 
 
-def _finish(figure: Figure, cells: Any, n_shown: int, plane: _Plane) -> None:
+def _finish(figure: Figure, cells: Any, n_shown: int, plane: _Plane, quantity: str = "target") -> None:
     """Hide the cells without a panel, and name the axes."""
     for ax in cells.flat[n_shown:]:
         ax.set_visible(False)
@@ -473,4 +489,4 @@ def _finish(figure: Figure, cells: Any, n_shown: int, plane: _Plane) -> None:
             ax.set_xlabel(names[0], parse_math=False)
             ax.tick_params(labelbottom=True)
         if k % n_wide == 0:
-            ax.set_ylabel(names[1] if len(names) == 2 else "target", parse_math=False)
+            ax.set_ylabel(names[1] if len(names) == 2 else quantity, parse_math=False)
