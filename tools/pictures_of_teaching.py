@@ -10,8 +10,8 @@ import numpy as np
 import spinney
 from pictures_common import save, wave
 from scipy.stats import norm
-from spinney.datasets import TwoSources, load_batting
-from spinney.teaching import bootstrap, consistency, tree_from_counts, weakest_links
+from spinney.datasets import TwoSources, load_batting, load_loans
+from spinney.teaching import bootstrap, consistency, perceptron_steps, search_table, tree_from_counts, weakest_links
 
 
 def simplex() -> Any:
@@ -48,7 +48,11 @@ def teaching_pictures(folder: Path) -> None:
     """Draw the chapter on calculators."""
     save(simplex(), folder / "simplex.png")
     tree = tree_from_counts((([80, 0], ([0, 60], [10, 0])), ([10, 0], [0, 40])))
+    save(tree.plot().figure, folder / "counted_tree.png")
     save(weakest_links(tree).plot().figure, folder / "penalised_risks.png")
+    rows = np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, 1.0], [-2.0, -1.0], [1.0, -2.0], [2.0, -0.5]])
+    save(perceptron_steps(rows, [1, 1, 1, -1, -1, -1]).plot(), folder / "perceptron_steps.png")
+    save(search_table(*load_loans(), criterion="p(1-p)").plot(), folder / "search_table.png")
     correlation = bootstrap(lambda x, y: np.corrcoef(x, y)[0, 1], *load_batting(), random_state=0)
     save(correlation.plot(method="bca").figure, folder / "bootstrap.png")
     save(trade_off(), folder / "trade_off.png")

@@ -11,7 +11,7 @@ The tables of examples are in `spinney.datasets`; the pictures are functions of 
 from spinney._evaluate.bootstrap import Bootstrap, bootstrap
 from spinney._evaluate.consistency import Consistency, consistency
 from spinney._evaluate.kernel_density import KernelDensity, kernel_density
-from spinney._evaluate.perceptron_steps import PerceptronStep, perceptron_steps
+from spinney._evaluate.perceptron_steps import PerceptronStep, PerceptronSteps, perceptron_steps
 from spinney._evaluate.votes import member_votes
 from spinney.inspect.margin_losses import MarginLoss, margin_losses
 from spinney.inspect.text.calculators import SearchTable, gain, impurity, search_table
@@ -33,6 +33,7 @@ __all__ = [
     "MarginLoss",
     "MultiwayTree",
     "PerceptronStep",
+    "PerceptronSteps",
     "PruningStep",
     "SearchTable",
     "WeakestLinks",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spinney._data.arguments import argument_array
 from spinney._data.types import Floats
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.target import read_classes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +37,47 @@ class PerceptronStep:
     intercept: float
 
 
+class PerceptronSteps(list[PerceptronStep]):
+    """The updates of the perceptron, in their order; returned by `perceptron_steps`.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The rows.
+    y : ndarray of shape (n_samples,)
+        Their classes.
+    """
+
+    def __init__(self, X: Floats, y: NDArray[Any]) -> None:
+        super().__init__()
+        self.X, self.y = X, y
+
+    def plot(self, *, max_updates: int = 8) -> Figure:
+        """Plot the line before and after each update, with a ring around the row that caused it, for two columns.
+
+        Parameters
+        ----------
+        max_updates : int, default=8
+            Panels: the first updates, and always the last.
+
+        Returns
+        -------
+        Figure
+            The figure.
+        """
+        from spinney.inspect.draw.teaching import draw_perceptron_steps
+
+        require_whole("max_updates", max_updates, 1)
+        if self.X.shape[1] != 2:
+            raise ValueError(f"The perceptron is drawn in the plane of two columns, but X has {self.X.shape[1]}.")
+        if not self:
+            raise ValueError("There was no update to draw.")
+        return draw_perceptron_steps(self, max_updates)
+
+
 def perceptron_steps(
     X: ArrayLike, y: ArrayLike, *, fit_intercept: bool = False, eta0: float = 1.0, max_epochs: int = 1000
-) -> list[PerceptronStep]:
+) -> PerceptronSteps:
     """Return the hyperplanes of the online perceptron, which takes the rows in their order.
 
     A misclassified row x of class y = ±1 changes the coefficients to β + η y x, and the intercept to b + η y R², where
@@ -56,8 +98,8 @@ def perceptron_steps(
 
     Returns
     -------
-    list of PerceptronStep
-        One for each update.
+    PerceptronSteps
+        A list with a `PerceptronStep` for each update, and `plot()` for two columns.
 
     Examples
     --------
@@ -78,7 +120,7 @@ def perceptron_steps(
     signs = 2.0 * target.codes[:, 0] - 1.0
     square = float((rows**2).sum(axis=1).max()) if fit_intercept else 0.0
     coef, intercept = np.zeros(rows.shape[1]), 0.0
-    steps: list[PerceptronStep] = []
+    steps = PerceptronSteps(rows, np.asarray(target.classes[0])[target.codes[:, 0]])
     for epoch in range(1, max_epochs + 1):
         n_before = len(steps)
         for i, (x, sign) in enumerate(zip(rows, signs.tolist(), strict=True)):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from scipy.stats import bootstrap as scipy_bootstrap
-from scipy.stats import gaussian_kde, multivariate_normal, norm, uniform
+from scipy.stats import chi2_contingency, gaussian_kde, multivariate_normal, norm, uniform
 from spinney import datasets, kernels, teaching
 
 mpl.use("agg")
@@ -87,6 +87,17 @@ def test_mistakes_are_named(call, words):
         call()
 
 
+def test_the_gain_ratio_and_chi2_by_hand():
+    children = [[4, 1], [1, 2], [0, 2]]
+    sizes = teaching.impurity([5, 3, 2], "entropy")
+    assert teaching.gain([5, 5], children, "gain_ratio") == pytest.approx(
+        teaching.gain([5, 5], children, "entropy") / sizes
+    )
+    assert teaching.gain([5, 5], children, "chi2") == pytest.approx(chi2_contingency(children).statistic)
+    assert teaching.gain([2, 2], [[2, 2]], "gain_ratio") == 0.0
+    assert teaching.gain([4, 0], [[1, 0], [3, 0]], "chi2") == 0.0
+
+
 # ---- the search table ---------------------------------------------------------------------------------------------
 
 
@@ -102,6 +113,34 @@ def test_the_ten_loans_by_hand():
     assert [table.columns["gain"] for table in as_arrays.tables.values()] == [
         table.columns["gain"] for table in found.tables.values()
     ]
+
+
+def test_the_search_is_drawn_by_column():
+    X, y = datasets.load_loans()
+    found = teaching.search_table(X, y, criterion="p(1-p)")
+    shown = [ax for ax in found.plot().axes if ax.get_visible()]
+    assert [ax.get_xlabel() for ax in shown] == list(found.tables)
+    line, best = shown[3].get_lines()
+    assert_allclose(line.get_xdata(), found["income"].columns["threshold"])
+    assert_allclose(line.get_ydata(), found["income"].columns["gain"])
+    assert (best.get_xdata()[0], best.get_label()) == (36, "best: income ≤ 36")
+    assert [tick.get_text() for tick in shown[1].get_xticklabels()] == found["married"].columns["cut"]
+    ratio = teaching.search_table(X, y, criterion="gain_ratio")
+    assert_allclose(ratio.plot().axes[0].get_lines()[0].get_ydata(), ratio["age"].columns["score"])
+    assert str(ratio).splitlines()[1].split() == ["cut", "left", "right", "gain", "score"]
+
+
+def test_a_tree_of_counts_is_drawn_with_its_numbers():
+    tree = teaching.tree_from_counts(TEXTBOOK)
+    ax = tree.plot()
+    texts = {text.get_text().split("\n")[0]: text for text in ax.texts}
+    assert sorted(texts) == sorted(f"t{node}" for node in tree.counts)
+    assert texts["t5"].get_text() == "t5\n10, 60\nR = 0.05"
+    assert len(ax.get_lines()) == len(tree.counts) - 1
+    assert [texts[f"t{leaf}"].get_position()[0] for leaf in tree.leaves] == list(range(len(tree.leaves)))
+    root, left, right = (texts[f"t{node}"].get_position() for node in (1, 2, 3))
+    assert left[0] < root[0] < right[0]
+    assert root[1] > left[1]
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification", "chi2", "gain_ratio"])
@@ -523,3 +562,25 @@ def test_the_perceptron_by_hand_ends_where_the_model_does(fit_intercept):
 def test_the_perceptron_by_hand_checks_its_arguments(X, y, options, match):
     with pytest.raises(ValueError, match=match):
         teaching.perceptron_steps(X, y, **options)
+
+
+def test_updates_of_the_perceptron_are_drawn():
+    X = np.array([[2.0, 1.0], [1.0, 3.0], [-1.0, 1.0], [-2.0, -1.0], [1.0, -2.0], [2.0, -0.5]])
+    steps = teaching.perceptron_steps(X, ["up", "up", "up", "down", "down", "down"])
+    panels = steps.plot().axes
+    assert [ax.get_title() for ax in panels] == [
+        "update 1: w = (2, 1), b = 0", "update 2: w = (1, 2), b = 0", "update 3: w = (-1, 2.5), b = 0"
+    ]  # fmt: skip
+    for ax, step, n_lines in zip(panels, steps, (2, 3, 3), strict=True):
+        *lines, ring = ax.get_lines()
+        assert len(lines) == n_lines - 1
+        assert (ring.get_xdata()[0], ring.get_ydata()[0]) == tuple(X[step.row])
+        first, second = np.asarray(lines[-1].get_xy1()), np.asarray(lines[-1].get_xy2())
+        assert_allclose([step.coef @ first, step.coef @ second], -step.intercept, atol=1e-12)
+    moved = teaching.perceptron_steps(X + 1, [1, 1, 1, -1, -1, -1], fit_intercept=True)
+    last = moved.plot(max_updates=2).axes[-1]
+    assert last.get_title().startswith(f"update {len(moved)}:")
+    first = np.asarray(last.get_lines()[-2].get_xy1())
+    assert moved[-1].coef @ first + moved[-1].intercept == pytest.approx(0, abs=1e-9)
+    with pytest.raises(ValueError, match="X has 1"):
+        teaching.perceptron_steps(X[:, :1], [1, 1, 1, -1, -1, -1], max_epochs=2).plot()

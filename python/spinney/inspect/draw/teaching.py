@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney._data.types import Floats
 from spinney.inspect.draw import axes
-from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of
+from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of, short
+from spinney.inspect.draw.plane import limits_of
 from spinney.inspect.margin_losses import MarginLoss, margin_losses
-from spinney.inspect.text.split_tables import node_impurity
+from spinney.inspect.text.split_tables import SplitTable, node_impurity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,6 +140,86 @@ def _draw_loss(panels: Sequence[Axes], loss: MarginLoss, code: int) -> None:
     panels[1].plot(eta, best, **look)
     if loss.is_convex:
         panels[2].plot(loss.calibration(theta), theta, **look)
+
+
+def draw_search(tables: Mapping[str, SplitTable], best: Mapping[str, Any], ranking: str, criterion: str) -> Figure:
+    """Plot the gain of each split in a panel for each column, against the threshold if it has thresholds."""
+    shown = {name: table for name, table in tables.items() if len(table)}
+    n_wide = min(5, len(shown))
+    n_high = math.ceil(len(shown) / n_wide)
+    figure: Figure = axes.pyplot().figure(figsize=(2.9 * n_wide + 0.6, 2.6 * n_high + 0.2), layout="constrained")
+    cells = figure.subplots(n_high, n_wide, squeeze=False, sharey=True)
+    for k, (ax, (name, table)) in enumerate(zip(cells.flat, shown.items(), strict=False)):
+        axes_of(ax, 0, 0, "top", "right")
+        ax.set_xlabel(short(name, 30), parse_math=False)
+        heights, thresholds = table.columns[ranking], table.columns["threshold"]
+        places: list[Any] = thresholds if None not in thresholds else list(range(len(table)))
+        look: dict[str, Any] = {"color": VALUE_COLOUR, "marker": "o", "markersize": 4}
+        ax.plot(places, heights, linestyle="-" if None not in thresholds else "", **look)
+        if None in thresholds:
+            ax.set_xticks(places, [short(cut, 20) for cut in table.columns["cut"]], parse_math=False)
+            ax.set_xlim(-0.6, len(table) - 0.4)
+        if name == best["column"]:
+            at = table.columns["cut"].index(best["cut"])
+            axes.ring(ax, places[at], heights[at], f"best: {short(best['cut'], 30)}")
+            ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        if k % n_wide == 0:
+            ax.set_ylabel({"chi2": "χ²", "gain_ratio": "gain ratio"}.get(criterion, f"gain, {criterion}"))
+    for ax in cells.flat[len(shown) :]:
+        ax.set_visible(False)
+    cells[0, 0].set_ylim(bottom=0)
+    return figure
+
+
+def draw_perceptron_steps(steps: Any, max_updates: int) -> Figure:
+    """Draw `PerceptronSteps` of two columns: a panel for each of the first updates, and for the last."""
+    shown = [*range(min(len(steps), max_updates) - 1), len(steps) - 1]
+    n_wide = min(4, len(shown))
+    n_high = math.ceil(len(shown) / n_wide)
+    figure: Figure = axes.pyplot().figure(figsize=(3.0 * n_wide, 3.0 * n_high + 0.3), layout="constrained")
+    cells = figure.subplots(n_high, n_wide, squeeze=False, sharex=True, sharey=True)
+    limits = [limits_of(np.append(column, 0.0)) for column in steps.X.T]
+    for ax, k in zip(cells.flat, shown, strict=False):
+        step = steps[k]
+        for code, label in enumerate(np.unique(steps.y)):
+            ax.scatter(*steps.X[steps.y == label].T, s=22, label=short(label, 30), **axes.class_look(code))
+        before = (steps[k - 1].coef, steps[k - 1].intercept) if k > 0 else (np.zeros(2), 0.0)
+        for (coef, intercept), dash in ((before, "--"), ((step.coef, step.intercept), "-")):
+            if coef.any():
+                foot = -intercept * coef / (coef @ coef)  # the nearest point of the line to the origin
+                ax.axline(foot, foot + np.array([-coef[1], coef[0]]), color=axes.ink(), linestyle=dash, linewidth=1.2)
+        ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": axes.ink(), "markersize": 12}
+        ax.plot(*steps.X[step.row], "o", **ring)
+        weights = ", ".join(f"{value:.3g}" for value in step.coef)
+        ax.set_title(f"update {k + 1}: w = ({weights}), b = {step.intercept:.3g}", fontsize=9)
+        ax.set(xlim=limits[0], ylim=limits[1], xlabel="x0", ylabel="x1")
+        ax.label_outer()
+    for ax in cells.flat[len(shown) :]:
+        ax.set_visible(False)
+    handles, labels = cells[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def draw_counted_tree(tree: Any, ax: Axes | None) -> Axes:
+    """Draw a `CountedTree` with the leaves side by side."""
+    across = {leaf: float(k) for k, leaf in enumerate(tree.leaves)}
+    for node in sorted(tree.counts, reverse=True):
+        across.setdefault(node, (across.get(2 * node, 0.0) + across.get(2 * node + 1, 0.0)) / 2)
+    depth = max(tree.counts).bit_length() - 1
+    ax = axes_of(ax, 1.4 * len(tree.leaves) + 0.6, 1.2 * depth + 1.2)
+    for node, counts in tree.counts.items():
+        x, y = across[node], 1.0 - node.bit_length()
+        if node > 1:
+            ax.plot([across[node // 2], x], [y + 1, y], color=axes.pale(), linewidth=1, zorder=1)
+        code = int(np.argmax(counts))
+        colour = axes.tint(axes.class_colour(code), max(counts) / (sum(counts) or 1.0))
+        text = f"t{node}\n{', '.join(f'{count:g}' for count in counts)}\nR = {tree.risks[node]:.3g}"
+        box = {"boxstyle": "round,pad=0.4", "facecolor": colour, "edgecolor": axes.pale()}
+        ax.text(x, y, text, ha="center", va="center", fontsize=9, color=axes.INK, bbox=box, zorder=2)
+    ax.set(xlim=(-0.6, len(tree.leaves) - 0.4), ylim=(-depth - 0.5, 0.5))
+    ax.set_axis_off()
+    return ax
 
 
 def draw_penalised_risks(found: Any, ax: Axes | None) -> Axes:

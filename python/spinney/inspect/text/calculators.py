@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,9 @@ from spinney.inspect.text.split_tables import (
     node_impurity,
     split_table,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def impurity(counts: ArrayLike, criterion: str = "gini", *, unit: Unit = "bits") -> float:
@@ -55,13 +58,18 @@ def impurity(counts: ArrayLike, criterion: str = "gini", *, unit: Unit = "bits")
 def gain(parent: ArrayLike, children: Sequence[ArrayLike], criterion: str = "gini", *, unit: Unit = "bits") -> float:
     """Return the decrease of the impurity by a split: that of the parent less the weighted mean of the children's.
 
+    For two criteria it is what their search maximises instead: the gain ratio of C4.5, which is the decrease of the
+    entropy divided by the entropy of the children's sizes, and the χ² statistic of the class counts of the children.
+
     Parameters
     ----------
     parent : array-like of shape (n_classes,)
         Class counts before the split.
     children : sequence of array-like of shape (n_classes,)
         Class counts of two or more children, which add up to the parent's.
-    criterion, unit
+    criterion : str, default="gini"
+        As in `impurity`, or "gain_ratio" or "chi2".
+    unit : {"bits", "nats"}, default="bits"
         As in `impurity`.
 
     Returns
@@ -79,13 +87,27 @@ def gain(parent: ArrayLike, children: Sequence[ArrayLike], criterion: str = "gin
     [0.25, 0.25]
     >>> [round(gain([400, 400], children), 3) for children in splits]
     [0.125, 0.167]
+
+    One branch for each row, and its gain ratio:
+
+    >>> rows = [[1, 0], [1, 0], [0, 1], [0, 1]]
+    >>> gain([2, 2], rows, "entropy"), gain([2, 2], rows, "gain_ratio")
+    (1.0, 0.5)
     """
-    before, parts = _counts(parent, criterion), [_counts(child, criterion) for child in children]
+    of_counts = {"gain_ratio": "entropy", "chi2": "gini"}.get(criterion, criterion)
+    before, parts = _counts(parent, of_counts), [_counts(child, of_counts) for child in children]
     if any(len(part) != len(before) for part in parts) or not np.allclose(np.sum(parts, axis=0), before):
         total = np.sum(parts, axis=0).tolist() if len({len(part) for part in parts}) == 1 else "different numbers"
         raise ValueError(f"The children must add up to the parent, {before.tolist()}, but they have {total}.")
-    inside = sum(float(part.sum() * node_impurity(part, criterion, unit)) for part in parts if part.sum() > 0)
-    return float(node_impurity(before, criterion, unit)) - inside / float(before.sum())
+    if criterion == "chi2":
+        found, expected = np.array(parts), np.outer([part.sum() for part in parts], before / before.sum())
+        return float(((found - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum())
+    inside = sum(float(part.sum() * node_impurity(part, of_counts, unit)) for part in parts)
+    decrease = float(node_impurity(before, of_counts, unit)) - inside / float(before.sum())
+    if criterion != "gain_ratio":
+        return decrease
+    sizes = float(node_impurity(np.array([part.sum() for part in parts]), "entropy", unit))
+    return decrease / sizes if sizes > 0 else 0.0
 
 
 _OF_COUNTS = tuple(name for name in CLASS_CRITERIA if name not in ("chi2", "gain_ratio"))
@@ -139,9 +161,26 @@ class SearchTable(ShownAsTable):
         candidates = [table.best | {"column": name} for name, table in self.tables.items() if len(table)]
         if not candidates:
             raise ValueError("Every column has only one value, so there is no split.")
-        ranking = "score" if "score" in candidates[0] else "gain"
+        ranking = self._ranking
         largest = max(split[ranking] for split in candidates)
         return next(split for split in candidates if split[ranking] >= largest - 1e-12 * (abs(largest) + self.impurity))
+
+    @property
+    def _ranking(self) -> str:
+        """What the search maximises: the gain, or the score of criteria that have one."""
+        return "score" if any("score" in table.columns for table in self.tables.values()) else "gain"
+
+    def plot(self) -> Figure:
+        """Plot the gain of each split, with a panel for each column and a ring around the best split.
+
+        Returns
+        -------
+        Figure
+            The figure.
+        """
+        from spinney.inspect.draw.teaching import draw_search
+
+        return draw_search(self.tables, self.best, self._ranking, self.criterion)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """Return the splits as a frame.
@@ -171,13 +210,12 @@ class SearchTable(ShownAsTable):
 
     def __str__(self) -> str:
         best = self.best["cut"] if len(self) else None
-        rows, chosen = [["cut", "left", "right", "gain"]], 0
+        shown = ["n_left", "n_right", "gain", *(["score"] if self._ranking == "score" else [])]
+        rows, chosen = [["cut", *(name.removeprefix("n_") for name in shown)]], 0
         for table in self.tables.values():
-            for cut, left, right, value in zip(
-                *(table.columns[key] for key in ("cut", "n_left", "n_right", "gain")), strict=True
-            ):
+            for cut, *values in zip(*(table.columns[key] for key in ("cut", *shown)), strict=True):
                 chosen = len(rows) if cut == best and not chosen else chosen
-                rows.append([cut, str(left), str(right), fixed(value, 4)])
+                rows.append([cut, *(fixed(value, 4) if isinstance(value, float) else str(value) for value in values)])
         lines = align(rows)
         if chosen:
             lines[chosen] += "  ← best"
@@ -209,7 +247,7 @@ def search_table(
     Returns
     -------
     SearchTable
-        Prints as text; has `best`, `tables` and `to_frame()`.
+        Prints as text; has `best`, `tables`, `to_frame()` and `plot()`.
 
     See Also
     --------

@@ -45,6 +45,23 @@ class CountedTree:
         """Numbers of the leaves, from left to right."""
         return _leaves(self.risks, 1)
 
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Plot the tree: each node with its number, class counts and R(t), in the colour of its most frequent class.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes.
+        """
+        from spinney.inspect.draw.teaching import draw_counted_tree
+
+        return draw_counted_tree(self, ax)
+
     def __str__(self) -> str:
         lines = []
         for node in _preorder(self.risks, 1):
@@ -65,7 +82,8 @@ def tree_from_counts(tree: Nested) -> CountedTree:
     Returns
     -------
     CountedTree
-        With the class counts and the risk R(t) of each node; pass it to `weakest_links` and `count_subtrees`.
+        With the class counts and the risk R(t) of each node, and `plot()`; pass it to `weakest_links` and
+        `count_subtrees`.
 
     Examples
     --------
