@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._data.display import warn
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, NamedMembers
@@ -103,8 +104,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
         y : array-like of shape (n_samples,), or (n_samples, n_labels) of 0 and 1
             Target. A classifier predicts several labels of 0 and 1 together if members and final estimator do.
         sample_weight : array-like of shape (n_samples,), optional
-            For the final estimator, and for the members that take weights; a warning names the others. A weight of 0
-            leaves the row out.
+            For the final estimator and the members, if they take weights; warnings name those that do not. A weight of
+            0 leaves the row out.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are in the same fold, also within members that hold rows out themselves.
         **fit_params : dict
@@ -237,6 +238,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
         by_code = self._by_code(final)
         target = rows.codes if by_code and rows.codes is not None else rows.target
         weighted = {} if weight is None or not takes_weights(final) else {"sample_weight": weight}
+        if weight is not None and not weighted:
+            warn(f"The final estimator, a {type(final).__name__}, takes no sample_weight and is fitted without.")
         named = self._named_columns(meta.names, columns, rows.classes)
         try:
             final.fit(self._final_table(table, named, final), target[seen], **weighted)

@@ -163,7 +163,10 @@ class BaseForest(GrowingEstimator):
         check_is_fitted(self)
         return LazySequence(self.forest_.n_trees, self._tree_estimator)
 
-    def _tree_estimator(self, t: int) -> GrowingEstimator:
+    @property
+    def estimator_(self) -> GrowingEstimator:
+        """A tree with the settings of the forest's trees, not fitted."""
+        check_is_fitted(self)
         own = self.get_params(deep=False) | {"random_state": None}
         if own.get("class_weight") == "balanced_subsample":
             own["class_weight"] = None
@@ -171,6 +174,10 @@ class BaseForest(GrowingEstimator):
             own["shrinkage"] = self._growth.shrinkage
         kind: Any = self._tree_class
         tree: GrowingEstimator = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
+        return tree
+
+    def _tree_estimator(self, t: int) -> GrowingEstimator:
+        tree = self.estimator_
         names = ("classes_", "n_classes_", "n_outputs_", "cost_matrix_", "priors_")
         attributes = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if self._ranges is not None:

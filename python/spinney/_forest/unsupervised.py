@@ -162,8 +162,14 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
         check_is_fitted(self)
         return LazySequence(self.forest_.n_trees, self._tree_estimator)
 
+    @property
+    def estimator_(self) -> ExtraTreeRegressor:
+        """A tree with the settings of the forest's trees, not fitted."""
+        check_is_fitted(self)
+        return ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, unseen=self.unseen)
+
     def _tree_estimator(self, t: int) -> ExtraTreeRegressor:
-        tree = ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, unseen=self.unseen)
+        tree = self.estimator_
         tree._set_fitted(self.schema_, self.forest_.tree(t), {"n_outputs_": 1})
         return tree
 

@@ -23,7 +23,7 @@ from spinney._estimator import table_estimator
 from spinney._estimator.estimator import only_if
 from spinney._estimator.online import SAVED_ONLINE, OnlineState, check_state, remember_batch
 from spinney._estimator.parameters import estimator, parameter
-from spinney._model.file.codec import SavedState, bounds, numbers
+from spinney._model.file.codec import SavedState, bounds, integer, numbers
 from spinney._model.model import FittedModel
 from spinney._model.svm.model import FittedPlanes
 from spinney._svm.linear_machines import BasePlanes, machines_of_classes, why_no_balance
@@ -103,7 +103,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
     cost_matrix: ArrayLike | None = parameter("array-like", dict, None, default=None)
 
     n_updates_: NDArray[np.int64] = field(init=False)
-    n_iter_: NDArray[np.int64] = field(init=False)
+    n_iter_: int = field(init=False)
     _noun = "perceptron"
     _is_class_target = True
     _machines = machines_of_classes
@@ -111,7 +111,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
     decision_function = table_estimator.decision_function
     _saved = SavedState(
         "fitted",
-        {"n_updates_": numbers(np.int64), "n_iter_": numbers(np.int64), "novikoff_bound_": bounds()} | SAVED_ONLINE,
+        {"n_updates_": numbers(np.int64), "n_iter_": integer(), "novikoff_bound_": bounds()} | SAVED_ONLINE,
     )
     _other_library_advice: ClassVar[dict[str, str]] = {
         "eta": "In spinney it is called 'eta0'.",
@@ -212,7 +212,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
             planes.append(state["mean" if self.averaged else "last"][m])
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
         self.n_updates_ = updates if is_new else self.n_updates_ + updates
-        self.n_iter_ = np.ones_like(updates) if is_new else self.n_iter_ + 1
+        self.n_iter_ = 1 if is_new else self.n_iter_ + 1
         self.__dict__.pop("_bounds", None)
         self.novikoff_bound_ = np.full(len(machines), np.inf)
         self._set_table(table.schema, table.target, table.cost)
@@ -241,7 +241,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
                 ConvergenceWarning,
             )
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
-        self.n_updates_, self.n_iter_ = np.array(updates), np.array(epochs)
+        self.n_updates_, self.n_iter_ = np.array(updates), max(epochs)
         self.__dict__.pop("novikoff_bound_", None)
         self._bounds = bounded
 

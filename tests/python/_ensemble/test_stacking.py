@@ -73,6 +73,8 @@ def test_weights_reach_members_and_what_combines_them():
     np.testing.assert_allclose(ours.predict(WHOLE), final.predict(ours.transform(WHOLE)))
     with pytest.warns(UserWarning, match="take no sample_weight and are fitted without: near"):
         spinney.StackingRegressor([("near", KNeighborsRegressor()), "tree"], cv=3).fit(WHOLE, VALUES, weight)
+    with pytest.warns(UserWarning, match="final estimator, a KNeighborsRegressor, takes no sample_weight"):
+        spinney.StackingRegressor(["tree"], KNeighborsRegressor(), cv=3).fit(WHOLE, VALUES, weight)
 
 
 def test_rows_of_weight_zero_are_not_there():

@@ -106,7 +106,7 @@ def test_the_perceptron_makes_one_pass_in_the_order_of_the_rows(averaged, interc
     whole.partial_fit(rows, TWO, classes=["no", "yes"], sample_weight=weight)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-12)
     np.testing.assert_array_equal(model.n_updates_, whole.n_updates_)
-    assert model.n_iter_.tolist() == [6]
+    assert model.n_iter_ == 6
     if intercept:
         last, _, mean = perceptron_pass(rows, z, weight, np.zeros(3), 0.0)
         expected = mean if averaged else last

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn.ensemble
 import sklearn.tree
 import spinney
 from scipy.sparse import csc_array, issparse
@@ -48,6 +49,19 @@ def mixed(n=120, seed=0):
     X = pd.DataFrame({"age": rng.integers(18, 80, n), "town": rng.choice(["Ely", "Rye", "Wem"], n)})
     X["income"] = rng.lognormal(size=n)
     return X, np.where((X["town"] == "Rye") | (X["age"] > 60), "yes", "no")
+
+
+@pytest.mark.parametrize("name", [*FORESTS, "IsolationForest", "RandomTreesEmbedding"])
+def test_forests_show_an_unfitted_tree(name):
+    X, y = table()
+    model = getattr(spinney, name)(n_estimators=2, random_state=0)
+    assert not hasattr(model, "estimator_")
+    theirs = getattr(sklearn.ensemble, name)(n_estimators=2).fit(X, y).estimator_
+    tree = model.fit(X, y).estimator_
+    assert type(tree).__name__ == type(theirs).__name__
+    assert tree.get_params() == model.estimators_[0].get_params()
+    with pytest.raises(NotFittedError):
+        tree.predict(X)
 
 
 # ---- the tree inside an estimator ------------------------------------------------------------------------
