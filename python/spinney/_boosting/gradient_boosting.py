@@ -80,7 +80,9 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     init: Any = parameter(
         StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"]), default="constant"
     )
-    class_weight: Any = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
+        dict, StrOptions({"balanced"}), None, default=None
+    )
     cost_matrix: Any = parameter("array-like", dict, None, default=None)
     priors: Any = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)
 

@@ -39,7 +39,7 @@ class SumOfTrees(TableEstimator):
     _model_attribute = "boosting_"
     boosting_: FittedBoosting
     n_jobs: int | None
-    classes_: NDArray[Any] | Labels
+    classes_: NDArray[Any]  # of several outputs a list
     n_outputs_: int
 
     @property

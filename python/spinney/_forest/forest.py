@@ -428,7 +428,9 @@ class ForestClassifier(ClassifierMixin, BaseForest):
 
     criterion: growing.ClassCriterion = parameter(*growing.CLASS_CRITERIA, default="gini")
     max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default="sqrt")
-    class_weight: ByClass = parameter(dict, list, StrOptions({"balanced", "balanced_subsample"}), None, default=None)
+    class_weight: dict[Any, float] | list[dict[Any, float]] | Literal["balanced", "balanced_subsample"] | None = (
+        parameter(dict, list, StrOptions({"balanced", "balanced_subsample"}), None, default=None)
+    )
     voting: Literal["soft", "hard"] = parameter(StrOptions({"soft", "hard"}), default="soft")
     min_purity: float | None = parameter(*growing.PURITY, default=None)
     sampling: Literal["balanced", "stratified"] | None = parameter(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _MOST_TREE_TERMS = 20  # the engine's index of more is a copy of the rows, which is made at the first query
 _MAX_K = 30  # largest k that n_neighbors="cv" tries, unless k_values is set
 Metric = str | Callable[[Floats, Floats], float]
+Weighting = Literal["uniform", "distance", "triangular", "epanechnikov", "biweight", "triweight", "tricube", "gaussian"]
 _OTHER_NAMES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean"}  # scikit-learn's
 # what metric_params may hold
 _METRIC_PARAMS = {"minkowski": ("p", "w"), "seuclidean": ("V",), "mahalanobis": ("V", "VI")}
@@ -116,7 +117,7 @@ class BaseNeighbors(LocalEstimator):
     """Prediction by the k nearest training rows."""
 
     n_neighbors: int | Literal["cv"] = parameter(COUNT, StrOptions({"cv"}), default=5, kw_only=False)
-    weights: str | Callable[[Floats], Floats] | None = parameter(
+    weights: Weighting | Callable[[Floats], Floats] | None = parameter(
         StrOptions(set(WEIGHTS)), callable, None, default="uniform"
     )
     metric: Metric = parameter(StrOptions({"auto", *METRICS, *_OTHER_NAMES}), callable, default="auto")

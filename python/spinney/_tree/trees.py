@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
@@ -33,7 +33,9 @@ class DecisionTreeClassifier(ClassifierMixin, BaseTree):
     """
 
     criterion: growing.ClassCriterion = parameter(*growing.CLASS_CRITERIA, default="gini")
-    class_weight: ByClass = parameter(dict, list, StrOptions({"balanced"}), None, default=None)
+    class_weight: dict[Any, float] | list[dict[Any, float]] | Literal["balanced"] | None = parameter(
+        dict, list, StrOptions({"balanced"}), None, default=None
+    )
     min_purity: float | None = parameter(*growing.PURITY, default=None)
     cost_matrix: ByClass = parameter("array-like", dict, None, default=None)
     priors: ByClass = parameter("array-like", dict, StrOptions({"uniform"}), None, default=None)

@@ -31,12 +31,14 @@ print(spinney.load("model.spinney").predict(X)[0])
 print(spinney.load_predictor("model.spinney").predict(X)[0])
 study = spinney.study(X, y, minutes=1)
 print(study.model.predict(X)[:3], study.leaderboard[0].name)
-forest = spinney.RandomForestClassifier(100, random_state=0).fit(X, y)
-print(forest.feature_importances_[0], forest.predict_proba(X)[:, 0].max())
+forest = spinney.RandomForestClassifier(100, random_state=0, oob_score=True, class_weight="balanced").fit(X, y)
+print(forest.feature_importances_[0], forest.predict_proba(X)[:, 0].max(), forest.oob_score_)
+print(model.classes_.tolist(), forest.classes_.tolist(), model.n_iter_ + 1, forest.n_features_in_, model.score(X, y))
 tree = spinney.DecisionTreeRegressor(max_depth=3).fit(np.zeros((3, 2)), [1.0, 2.0, 3.0])
 print(tree.predict(np.zeros((1, 2)))[0], spinney.export_text(tree))
 result = spinney.compare({"forest": forest, "boosting": model}, X, y, cv=3)
-print(result.best_, spinney.SVC(kernel="rbf").fit(X, y).predict(X)[0])
+svc = spinney.SVC(kernel="rbf").fit(X, y)
+print(result.best_, svc.predict(X)[0], svc.score(X, y), svc.classes_[0], spinney.SVR().fit(X, y).score(X, y))
 """
 WRONG = (
     'GradientBoostingClassifier(n_estimators="fifty")',
@@ -47,6 +49,9 @@ WRONG = (
     'DecisionTreeClassifier(splitter="worst")',
     'SVC(kernel="rfb")',
     'KNeighborsClassifier(n_neighbors="many")',
+    'KNeighborsRegressor(weights="distances")',
+    'RandomForestClassifier(class_weight="balance")',
+    'GradientBoostingClassifier(class_weight="balance")',
 )
 
 
