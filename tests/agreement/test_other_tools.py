@@ -1,4 +1,8 @@
-"""Models of spinney in the hands of shap's plots and of scikit-learn's inspection, selection and AdaBoost."""
+"""Models of spinney in shap's plots, in dtreeviz, and in scikit-learn's inspection, selection and AdaBoost."""
+
+import re
+from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -75,3 +79,20 @@ def test_every_plot_of_shap_runs_on_an_explanation():
         matplotlib.pyplot.close("all")
     with pytest.raises(Exception, match="not yet supported by TreeExplainer"):  # it knows a list of libraries alone
         shap.TreeExplainer(MODELS["tree"].fit(X, y))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_documented_adapter_shows_a_tree_to_dtreeviz():
+    pytest.importorskip("dtreeviz")
+    pytest.importorskip("matplotlib").use("Agg")
+    page = Path(__file__).parents[2] / "docs/coming_from/index.rst"
+    recipe = re.search(r"\n( +import dtreeviz\n.*?)\n\n\*\*", page.read_text(encoding="utf-8"), re.DOTALL)
+    found = {}
+    exec(dedent(recipe[1]), found)
+    model, rows, drawing = found["model"], found["iris"].data, found["drawing"]
+    leaves = {leaf.id: leaf.nsamples() for leaf in drawing.shadow_tree.leaves}
+    assert leaves == dict(zip(*np.unique(model.apply(rows), return_counts=True), strict=True))
+    for row in rows[::30]:
+        assert drawing.shadow_tree.predict(row) == model.predict([row])[0]
+        assert drawing.explain_prediction_path(row)

@@ -29,6 +29,8 @@ class OtherNames:
         arguments.
     predictions : dict
         From the name of an argument of `predict` to the methods of spinney that take its place.
+    prediction_advice : dict
+        From the name of an argument of `predict` to the text for regressors without such a method.
     needless : frozenset
         Arguments of `predict` without a counterpart.
     advice : dict
@@ -49,6 +51,7 @@ class OtherNames:
     parameters: dict[str, tuple[str, ...]]
     arguments: dict[str, tuple[str, ...]]
     predictions: dict[str, tuple[str, ...]]
+    prediction_advice: dict[str, str]
     needless: frozenset[str]
     advice: dict[str, tuple[str, str]]
     attributes: dict[str, tuple[str, str]]
@@ -85,6 +88,7 @@ def other_names() -> OtherNames:
         by_name(tables["parameters"]),
         by_name(tables["arguments"]),
         predictions,
+        {name: text for name, _, text in texts("prediction_advice")},
         frozenset(needless.split()),
         {name: (needed, text) for name, needed, text in texts("advice")},
         {name: (needed, text) for name, needed, text in texts("attributes")},
@@ -145,7 +149,9 @@ def advise_prediction(name: str, known: Collection[str], methods: Collection[str
     if "offset" in known and other_names().arguments.get(name) == ("offset",):
         return "In spinney it is called 'offset'."
     ours = next((method for method in other_names().predictions.get(name, ()) if method in methods), None)
-    return None if ours is None else f"Use the method {ours}."
+    if ours is None:
+        return None if "predict_proba" in methods else other_names().prediction_advice.get(name)
+    return f"Use the method {ours}."
 
 
 def advise_value(value: str, options: Collection[str]) -> str | None:
