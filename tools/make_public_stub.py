@@ -180,11 +180,13 @@ def annotation(documented: str) -> str:
 
 
 def members_of(texts: Any, module: str, name: str) -> Iterator[str]:
-    """Yield the attributes of an estimator that only fits set, and `score` where scikit-learn's has no types."""
+    """Yield the attributes of an estimator that only fits set, and methods of scikit-learn, which has no types."""
     known, entry = set(body_names(module, name)), texts.tables["classes"][name]
     for attribute in entry["attributes"]:
         if attribute not in known:
             yield f"{attribute}: {annotation(texts.find('attributes', attribute, name)[0])}"
+    if "get_params" not in known:
+        yield "def get_params(self, deep: bool = True) -> dict[str, Any]: ..."
     if {"classifiers", "regressors"} & set(entry["families"]) and "score" not in known:
         yield "def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float: ..."
 

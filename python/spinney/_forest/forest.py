@@ -39,6 +39,7 @@ from spinney._model.saving.saved_model import SavedModel
 from spinney._tree import growing
 from spinney._tree.growing import GrowingEstimator
 from spinney._tree.task import Regression, Target
+from spinney._tree.tree_estimator import BaseTree
 from spinney.inspect.explain.coverage import coverage_report
 from spinney.inspect.explain.importances import Importances
 
@@ -86,7 +87,7 @@ class BaseForest(GrowingEstimator):
     _random_ties = True
     _model_attribute = "forest_"
     _oob_name: ClassVar[str]  # attribute of the out-of-bag predictions
-    _tree_class: ClassVar[type[GrowingEstimator]]  # the estimator of one tree
+    _tree_class: ClassVar[type[BaseTree]]  # the estimator of one tree
 
     def _to_header(self) -> dict[str, Any]:
         return {"forest": self._growth.to_json()}
@@ -148,23 +149,23 @@ class BaseForest(GrowingEstimator):
     def __len__(self) -> int:
         return len(self.estimators_)
 
-    def __iter__(self) -> Iterator[GrowingEstimator]:
+    def __iter__(self) -> Iterator[BaseTree]:
         return iter(self.estimators_)
 
-    def __getitem__(self, t: int) -> GrowingEstimator:
+    def __getitem__(self, t: int) -> BaseTree:
         return self.estimators_[t]
 
     def __bool__(self) -> bool:
         return True  # otherwise Python calls __len__, which fails before fit
 
     @property
-    def estimators_(self) -> Sequence[GrowingEstimator]:
+    def estimators_(self) -> Sequence[BaseTree]:
         """The trees as estimators, made on demand."""
         check_is_fitted(self)
         return LazySequence(self.forest_.n_trees, self._tree_estimator)
 
     @property
-    def estimator_(self) -> GrowingEstimator:
+    def estimator_(self) -> BaseTree:
         """A tree with the settings of the forest's trees, not fitted."""
         check_is_fitted(self)
         own = self.get_params(deep=False) | {"random_state": None}
@@ -173,10 +174,10 @@ class BaseForest(GrowingEstimator):
         if own["shrinkage"] == "auto":
             own["shrinkage"] = self._growth.shrinkage
         kind: Any = self._tree_class
-        tree: GrowingEstimator = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
+        tree: BaseTree = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
         return tree
 
-    def _tree_estimator(self, t: int) -> GrowingEstimator:
+    def _tree_estimator(self, t: int) -> BaseTree:
         tree = self.estimator_
         names = ("classes_", "n_classes_", "n_outputs_", "cost_matrix_", "priors_")
         attributes = {name: getattr(self, name) for name in names if hasattr(self, name)}
