@@ -218,6 +218,7 @@ def prepare(path: Path, peer: str) -> None:
         import shap
 
         root = next(folder for folder in path.parents if folder.name == "notebooks").parent
+        shap.initjs = lambda: None  # needs IPython
         shap.datasets.github_data_url = (root / "data").as_uri() + "/"
 
 

@@ -1,4 +1,4 @@
-"""Models of spinney in shap's plots, in dtreeviz, and in scikit-learn's inspection, selection and AdaBoost."""
+"""Models of spinney in shap's plots, dtreeviz, MLflow, and scikit-learn's inspection, selection and AdaBoost."""
 
 import re
 from pathlib import Path
@@ -16,6 +16,15 @@ MODELS = {
     "forest": spinney.RandomForestClassifier(3, random_state=0),
     "boosting": spinney.GradientBoostingClassifier(n_estimators=3),
 }
+
+
+def recipe(tool):
+    """Return the names that the recipe for a tool in the documentation sets."""
+    page = (Path(__file__).parents[2] / "docs/coming_from/index.rst").read_text(encoding="utf-8")
+    code = re.search(rf"\n( +import {tool}\n.*?)\n\n\*\*", page, re.DOTALL)
+    names = {}
+    exec(dedent(code[1]), names)
+    return names
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +95,26 @@ def test_every_plot_of_shap_runs_on_an_explanation():
 def test_the_documented_adapter_shows_a_tree_to_dtreeviz():
     pytest.importorskip("dtreeviz")
     pytest.importorskip("matplotlib").use("Agg")
-    page = Path(__file__).parents[2] / "docs/coming_from/index.rst"
-    recipe = re.search(r"\n( +import dtreeviz\n.*?)\n\n\*\*", page.read_text(encoding="utf-8"), re.DOTALL)
-    found = {}
-    exec(dedent(recipe[1]), found)
+    found = recipe("dtreeviz")
     model, rows, drawing = found["model"], found["iris"].data, found["drawing"]
     leaves = {leaf.id: leaf.nsamples() for leaf in drawing.shadow_tree.leaves}
     assert leaves == dict(zip(*np.unique(model.apply(rows), return_counts=True), strict=True))
     for row in rows[::30]:
         assert drawing.shadow_tree.predict(row) == model.predict([row])[0]
         assert drawing.explain_prediction_path(row)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow_records_the_documented_pipeline(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/runs.db")
+    try:
+        model = recipe("mlflow")["model"]
+    finally:
+        mlflow.sklearn.autolog(disable=True)
+    recorded = mlflow.last_active_run().data
+    X, y = spinney.datasets.load_penguins()
+    assert recorded.metrics["training_accuracy_score"] == model.score(X, y)
+    assert recorded.params["randomforestclassifier__n_estimators"] == "20"
