@@ -13,7 +13,10 @@ from spinney._data.select import pick_table
 from spinney._data.types import TableLike
 from spinney._ensemble.adaboost.adaboost import AdaBoostClassifier
 from spinney._ensemble.bagging import BaggingClassifier
+from spinney._ensemble.voting import VotingClassifier
 from spinney._forest.forests import ExtraTreesClassifier, RandomForestClassifier
+
+_VOTING = (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier, AdaBoostClassifier, VotingClassifier)
 
 
 class _Member(Protocol):
@@ -21,14 +24,16 @@ class _Member(Protocol):
 
 
 def member_votes(
-    model: RandomForestClassifier | ExtraTreesClassifier | BaggingClassifier | AdaBoostClassifier, X: TableLike
+    model: RandomForestClassifier | ExtraTreesClassifier | BaggingClassifier | AdaBoostClassifier | VotingClassifier,
+    X: TableLike,
 ) -> NDArray[Any]:
     """Return the class that each member of an ensemble predicts for each row.
 
     Parameters
     ----------
-    model : fitted RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier or AdaBoostClassifier
-        The ensemble; of AdaBoost, one whose members vote (``algorithm="samme"``, ``"m1"`` or ``"real"``).
+    model : estimator
+        Fitted: a forest, extra-trees, bagging, AdaBoost or voting of classes.
+        AdaBoost needs members that vote (``algorithm="samme"``, ``"m1"`` or ``"real"``).
     X : table of shape (n_samples, n_features)
         Rows.
 
@@ -46,9 +51,10 @@ def member_votes(
     >>> member_votes(forest, X.head(1)).tolist()
     [['Adelie', 'Adelie', 'Adelie', 'Adelie', 'Adelie']]
     """
-    if not isinstance(model, (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier, AdaBoostClassifier)):
+    if not isinstance(model, _VOTING):
         raise TypeError(
-            f"member_votes needs a forest, extra-trees, bagging or AdaBoost of classes, not {type(model).__name__}."
+            "member_votes needs a forest, extra-trees, bagging, AdaBoost or voting of classes, not "
+            f"{type(model).__name__}."
         )
     check_is_fitted(model)
     members: Sequence[_Member] = model.estimators_
@@ -58,5 +64,10 @@ def member_votes(
     columns: Iterable[Any] = [None] * len(members)
     if isinstance(model, BaggingClassifier):
         table, columns = model._matched(X), model.estimators_features_
+    elif isinstance(model, VotingClassifier):
+        table = model._matched(X)
     votes = [member.predict(table.take(columns=own)) for member, own in zip(members, columns, strict=True)]
+    if isinstance(model, VotingClassifier):
+        labels = np.asarray(model.classes_)
+        votes = [labels[vote] if coded else vote for vote, coded in zip(votes, model._coded, strict=True)]
     return np.stack(votes, axis=1)

@@ -221,6 +221,24 @@ def test_errors_of_several_models_and_lines():
     assert drawn["tree"][0] == pytest.approx(1 - models["tree"].score(X[200:], y[200:]))
 
 
+@pytest.mark.parametrize("kind", ["GradientBoosting", "FunctionalBoosting"])
+def test_errors_of_the_validation_rows_of_boosting(kind):
+    X, y = datasets.make_nested_spheres(300, random_state=0)
+    train, validation = (X[:200], y[:200]), (X[200:], y[200:])
+    for make, targets, scoring in (
+        (getattr(spinney, kind + "Classifier"), (train[1], validation[1]), "accuracy"),
+        (getattr(spinney, kind + "Regressor"), (train[0][:, 0] ** 2, validation[0][:, 0] ** 2), None),
+    ):
+        options = {"n_estimators": 12, "n_iter_no_change": 12, "keep_best": False, "early_stopping": True}
+        model = make(learning_rate=0.3, scoring=scoring, **options)
+        model.fit(train[0], targets[0], X_val=validation[0], y_val=targets[1])
+        drawn = curves_of(spinney.plot_errors(model, validation[0], targets[1]))
+        assert_allclose(drawn["validation rows"], drawn["test rows"], rtol=1e-9)
+        if scoring:
+            model = make(**options).fit(train[0], targets[0], X_val=validation[0], y_val=targets[1])
+            assert list(curves_of(spinney.plot_errors(model, validation[0], targets[1]))) == ["test rows"]
+
+
 def test_errors_of_models_that_are_not_fitted():
     X, y = datasets.make_nested_spheres(300, random_state=0)
     forest, stump = spinney.RandomForestClassifier(4, random_state=0), spinney.DecisionTreeClassifier(max_depth=1)

@@ -9,10 +9,11 @@ import pytest
 import spinney
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import chi2_contingency, gaussian_kde, multivariate_normal, norm, uniform
+from sklearn.tree import DecisionTreeClassifier as SkTree
 from spinney import datasets, kernels, teaching
 
 mpl.use("agg")
@@ -510,6 +511,16 @@ def test_votes_of_bagged_columns_find_their_columns_by_name():
     model = spinney.BaggingClassifier(n_estimators=4, max_features=2, random_state=0).fit(X, y)
     votes = teaching.member_votes(model, dict(reversed(X.items())))
     assert votes.tolist() == teaching.member_votes(model, X).tolist()
+
+
+def test_votes_of_a_voting_ensemble_are_labels():
+    X, y = datasets.make_diagonal(60, noise=0.2, random_state=0)
+    labels = np.where(y > 0, "up", "down")
+    members = [("theirs", SkTree(random_state=0)), ("k-NN", "knn"), ("line", "linear")]
+    model = spinney.VotingClassifier(members, voting="hard").fit(X, labels)
+    votes = teaching.member_votes(model, X)
+    assert_array_equal(votes[:, 0], SkTree(random_state=0).fit(X, labels).predict(X))
+    assert_array_equal(np.where((votes == "up").sum(axis=1) > 1, "up", "down"), model.predict(X))
 
 
 def test_votes_need_members_that_vote():

@@ -40,7 +40,8 @@ def plot_errors(
     """Plot the error of ensembles against the number of their members, trees or rounds.
 
     Besides the error on the test rows, it plots the error on the training rows if they are passed, the out-of-bag error
-    of models fitted with ``oob_score=True``, and the error on AdaBoost's validation rows.
+    of models fitted with ``oob_score=True``, and the error on the validation rows of AdaBoost and of other boosting
+    with ``loss="squared_error"`` or ``scoring="accuracy"``.
 
     Parameters
     ----------
@@ -141,9 +142,21 @@ def _curves(
         found["training rows"] = np.array([error(y, predicted) for predicted in model.staged_predict(X)])
     if is_default and hasattr(model, "oob_curve_"):
         found["out of bag"] = np.asarray(model.oob_curve_)
-    if is_default and hasattr(model, "validation_losses_"):  # AdaBoost, whose score is an error
-        found["validation rows"] = np.asarray(model.validation_score_)
+    if is_default and (validation := _validation_errors(model)) is not None:
+        found["validation rows"] = validation
     return found
+
+
+def _validation_errors(model: Any) -> Floats | None:
+    """Return the misclassification rates or mean squared errors of the validation rows, if the fit has them."""
+    scores = np.asarray(getattr(model, "validation_score_", ()), dtype=np.float64)
+    if not len(scores) or scores.ndim != 1:
+        return None
+    if hasattr(model, "validation_losses_"):  # AdaBoost, whose score is an error
+        return scores
+    if is_classifier(model):
+        return 1 + scores if model.scoring == "accuracy" else None
+    return scores if model.scoring is None and model.loss == "squared_error" else None
 
 
 @explain_unknown_arguments
