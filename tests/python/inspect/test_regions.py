@@ -177,9 +177,13 @@ def test_regions_are_readable_in_the_dark(diagonal):
     X, y = diagonal
     with plt.style.context("dark_background"):
         ax = spinney.plot_regions(spinney.SVC(), X, y, n_points=20).axes[0]
+        of_values = spinney.plot_regions(spinney.OneClassSVM(nu=0.2), X, n_points=20).axes[0]
     assert ax.images[0].get_array().mean() < 0.4
     edges = ax.collections[-1].get_edgecolors()
     assert edges[0][:3].mean() > 0.8
+    darkest, brightest = of_values.images[0].get_cmap()([0.0, 1.0])[:, :3].mean(axis=1)
+    assert darkest < brightest < 0.4  # under a light boundary
+    assert of_values.collections[0].get_edgecolor()[0][:3].mean() > 0.8
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------

@@ -336,7 +336,7 @@ def _class_picture(surface: _Surface) -> Floats:
 
 
 def _value_map() -> Any:
-    return axes.colour_map(axes.tint(VALUE_COLOUR, 0.0), axes.tint(VALUE_COLOUR, 1.0))
+    return axes.colour_map(*(axes.mixed(axes.paper(), VALUE_COLOUR, strength) for strength in (0.10, 0.65)))
 
 
 def _draw_points(ax: Axes, surface: _Surface, plane: _Plane, span: tuple[float, float], sizes: Any, thick: Any) -> None:

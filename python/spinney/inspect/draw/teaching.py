@@ -279,7 +279,7 @@ def draw_density(found: Any, bin_width: float | None, ax: Axes | None) -> Axes:
         label = f"bins of {bin_width:g}"
         ax.hist(values, bins=edges.tolist(), density=True, color=CLASS_COLOURS[4], alpha=0.6, label=label)
     at = np.linspace(values[0] - 3 * found.bandwidth, values[-1] + 3 * found.bandwidth, 400)
-    ax.plot(at, found(at), color=VALUE_COLOUR, linewidth=2, label=f"bandwidth {found.bandwidth:.3g}")
+    ax.plot(at, found(at), color=axes.ink(), linewidth=2, label=f"bandwidth {found.bandwidth:.3g}")
     ax.set(xlabel="value", ylabel="density")
     ax.legend(frameon=False)
     return ax
