@@ -190,3 +190,16 @@ def test_unsupported_scores_are_refused():
     for write in (spinney.to_c, spinney.to_onnx, lambda m: spinney.to_sql(m, "t"), spinney.to_xgboost):
         with pytest.raises(ValueError, match="cannot hold the misclassification costs"):
             write(priced)
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"loss": "squared_log_error"}, "cannot hold the link 'log1p'.* Fit with another loss"),
+        ({"loss": "quantile", "quantile": [0.1, 0.9]}, "cannot hold the several quantiles.* Fit one model for each"),
+    ],
+)
+def test_refused_boosting_names_the_setting_to_change(options, remedy):
+    model = spinney.GradientBoostingRegressor(n_estimators=3, **options).fit(NUMBERS, np.arange(len(NUMBERS)))
+    with pytest.raises(ValueError, match=remedy):
+        spinney.to_c(model)

@@ -40,7 +40,7 @@ KINDS = {
     '``unseen="other"``': ["boosting, other"],
     "misclassification costs, trees and forests": ["costs of a tree", "costs of a forest"],
     "combinations of columns": ["oblique", "combined columns", "combined columns of three"],
-    "multi-output regression": ["several"],
+    "multi-output trees and forests": ["several"],
     "averages: voting, greedy stacking": [*AVERAGES],
     "surrogate splits": ["surrogates"],
 }

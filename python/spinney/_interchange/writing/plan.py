@@ -326,16 +326,17 @@ def _fitted_of(model: object, format: str) -> Any:
 
 def _check_scores(fitted: FittedBoosting, name: str, format: str) -> None:
     """Refuse sums of trees whose link, outputs or costs no export format supports."""
-    what = ""
-    if fitted.link.split(" ")[0] not in _LINKS:
-        what = f"the link {fitted.link.split(' ')[0]!r}"
+    what, remedy, link = "", "", fitted.link.split(" ")[0]
+    if link == "ascending":
+        what, remedy = "the several quantiles", "one model for each quantile"
+    elif link not in _LINKS:
+        what, remedy = f"the link {link!r}", "with another loss"
     elif fitted.n_outputs > 1:
-        what = f"the {fitted.n_outputs} outputs"
+        what, remedy = f"the {fitted.n_outputs} outputs", "one model for each output"
     elif fitted.cost is not None:
-        what = "the misclassification costs"
+        what, remedy = "the misclassification costs", "without costs"
     if what:
-        remedy = "Fit one model for each output or quantile, without costs, or store the model with save."
-        raise ValueError(f"{format} cannot hold {what} of this {name}. {remedy}")
+        raise ValueError(f"{format} cannot hold {what} of this {name}. Fit {remedy}, or store the model with save.")
 
 
 def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) -> PlainTree:
