@@ -277,6 +277,17 @@ class Member:
         """Return the scores of the held-out rows after the retained rounds, (n_scores, n_rows)."""
         return self.best_scores if self._settings.keep_best else self.engine.held_out_scores()
 
+    @property
+    def parts(self) -> list[tuple[float, Member]]:
+        """The booster alone, with weight 1."""
+        return [(1.0, self)]
+
+    @property
+    def chooses_rounds(self) -> bool:
+        """Whether its held-out rows choose its rounds, and its first trees are those of an earlier round."""
+        stops = bool(self.held_out_curve) and self._recipe.stops_early and self._settings.keep_best
+        return stops and self._settings.drop_rate == 0 and isinstance(self.engine, _engine.Boosting)
+
     def _evaluate(self, current_model: CurrentModel) -> float:
         assert self._metric is not None
         loss = self._metric(self.engine.held_out_scores().T, current_model)
@@ -306,6 +317,10 @@ class HoldsOut(Protocol):
     def retained_scores(self) -> Floats:
         """Return the scores of the held-out rows after the retained rounds, (n_scores, n_rows)."""
 
+    @property
+    def parts(self) -> list[tuple[float, Member]]:
+        """Weights and boosters."""
+
 
 @dataclass(frozen=True)
 class MemberBlend:
@@ -321,8 +336,21 @@ class MemberBlend:
 
     def retained_scores(self) -> Floats:
         """Return the scores of the held-out rows after the retained rounds."""
-        scores = [weight * member.best_scores for weight, member in zip(self.weights, self.members, strict=True)]
-        return np.asarray(np.add.reduce(scores))
+        return np.asarray(np.add.reduce([weight * member.best_scores for weight, member in self.parts]))
+
+    @property
+    def parts(self) -> list[tuple[float, Member]]:
+        """Weights and boosters."""
+        return list(zip(self.weights.tolist(), self.members, strict=True))
+
+
+def rounds_of_others(members: Sequence[Member]) -> list[int]:
+    """Return, for the booster of each fold, the rounds with the least total held-out loss of the other boosters."""
+    n_rounds = max(len(member.held_out_curve) for member in members)
+    curves = [member.held_out_curve + member.held_out_curve[-1:] * n_rounds for member in members]
+    losses = np.array([curve[:n_rounds] for curve in curves])
+    best = [int(np.argmin(np.delete(losses, k, axis=0).sum(axis=0))) + 1 for k in range(len(members))]
+    return [min(n, member.n_done) for n, member in zip(best, members, strict=True)]
 
 
 # ---- the mean of several -------------------------------------------------------------------------------------

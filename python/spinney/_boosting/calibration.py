@@ -10,7 +10,6 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.boosters import HoldsOut
 from spinney._boosting.task import Task
 from spinney._data.types import Floats
 from spinney._estimator.conformal import conformal_quantile
@@ -117,14 +116,14 @@ SAVED_CALIBRATION = SavedState(
 
 
 def out_of_fold_scores(
-    members: Sequence[HoldsOut], task: Task, factors: Floats, holders: tuple[int, int]
+    by_fold: Sequence[Floats], task: Task, factors: Floats, holders: tuple[int, int]
 ) -> tuple[NDArray[np.intp], Floats] | None:
     """Return the scores of rows by the boosters that have held them out.
 
     Parameters
     ----------
-    members : sequence of HoldsOut
-        Boosters, or blends of boosters.
+    by_fold : sequence of ndarray of shape (n_scores, n_rows)
+        Scores by the booster of each fold, of the rows that it has held out.
     task : Task
     factors : ndarray of shape (n_scores,)
         Factors of the trees.
@@ -140,8 +139,7 @@ def out_of_fold_scores(
     _, start = task.loss.centred(rows, task.start)
     n_rows = len(rows.target)
     sums, counts, n_holders = np.zeros_like(start), np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
-    for member, (_, held_out) in zip(members, task.splits, strict=True):
-        scores = member.retained_scores()
+    for scores, (_, held_out) in zip(by_fold, task.splits, strict=True):
         if held_out is None or scores.shape != start.shape:
             return None
         is_held_out = held_out.weights() > 0

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.boosters import HoldsOut, Member, MemberBlend, mean_curve, mean_of_trees, round_robin
+from spinney._boosting.boosters import (
+    HoldsOut,
+    Member,
+    MemberBlend,
+    mean_curve,
+    mean_of_trees,
+    round_robin,
+    rounds_of_others,
+)
 from spinney._boosting.calibration import Calibration, error_ratio_of_mean, out_of_fold_scores
 from spinney._boosting.checkpoint import Checkpoint
 from spinney._boosting.evaluation import Evaluations
@@ -29,6 +37,7 @@ from spinney._estimator.parallel import Progress
 from spinney._model.boosting import FittedBoosting
 
 _WATCHED_SECONDS = 0.1  # of rounds between two updates of the progress
+_MANY_ROWS = 5000  # whose folds leave little to chance
 
 
 class Rounds:
@@ -68,6 +77,7 @@ class Rounds:
         self._members = members
         self._weights = np.full(len(members), 1 / len(members))
         self._by_fold: Sequence[HoldsOut] = members
+        self._known_scores: list[Floats] | None = None
         self._earlier = earlier
         self.make_model = make_model
         self._find_factors = find_factors
@@ -298,7 +308,38 @@ class Rounds:
         `holders` is a range among the members that hold out a row; None: one member of each split into folds.
         """
         holders = (0, self._recipe.n_repeats) if holders is None else holders
-        return out_of_fold_scores(self._by_fold, task, self.factors, holders)
+        return out_of_fold_scores(self._scores_by_fold(task), task, self.factors, holders)
+
+    def _scores_by_fold(self, task: Task) -> list[Floats]:
+        """Return the scores of the rows that each booster has held out, (n_scores, n_rows).
+
+        Of small tables, after as many rounds as are best on the other folds: the best rounds on the few rows of a
+        fold have too small a loss there by chance.
+        """
+        if self._known_scores is None:
+            self._known_scores = [member.retained_scores() for member in self._by_fold]
+            teams = list(zip(*([member for _, member in fold.parts] for fold in self._by_fold), strict=True))
+            if task.rows.n_used < _MANY_ROWS and all(member.chooses_rounds for team in teams for member in team):
+                last = 0
+                for n_boosters in task.boosters_per_repeat:
+                    first, last = last, last + n_boosters
+                    if n_boosters > 1:
+                        self._known_scores[first:last] = self._scores_by_others(task, teams, slice(first, last))
+        return self._known_scores
+
+    def _scores_by_others(self, task: Task, teams: list[tuple[Member, ...]], repeat: slice) -> list[Floats]:
+        """Return the scores of one repeat's folds after as many rounds as are best on the other folds."""
+        _, start = task.loss.centred(task.rows, task.start)
+        found = [np.zeros_like(start) for _ in self._by_fold[repeat]]
+        for t, team in enumerate(teams):
+            for k, (member, n) in enumerate(zip(team[repeat], rounds_of_others(team[repeat]), strict=True)):
+                weight, scores = self._by_fold[repeat][k].parts[t][0], member.best_scores
+                if n != member.n_retained():
+                    model = self.make_model(member.trees(n_rounds=n))
+                    sums = model.engine.sums(task.rows.columns, 0, model.n_trees, self._settings.n_threads)
+                    scores = start + sums.T
+                found[k] += weight * scores
+        return found
 
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
         """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""
