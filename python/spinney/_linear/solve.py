@@ -162,8 +162,8 @@ class Logistic:
             gradient = self._products(proba - self._is_class) + self._penalty * coefficients
             if self._earlier is not None:
                 gradient += self._by_term(self._earlier.gradient(_by_score(coefficients)))
-                if len(proba) > 1:  # as in exact arithmetic; else rounding moves all intercepts together, without bound
-                    gradient -= gradient.mean(axis=1, keepdims=True)
+            if len(proba) > 1:  # as in exact arithmetic; else rounding moves all intercepts together, without bound
+                gradient -= gradient.mean(axis=1, keepdims=True)
             step = self._newton_step(gradient, proba)
             decrease = float((gradient * step).sum())
             if decrease <= _CLOSE_ENOUGH * max(loss, 1e-300):
@@ -261,8 +261,8 @@ class Logistic:
         image = self._products(change - proba * change.sum(axis=0)) + self._penalty * direction
         if self._earlier is not None:
             image += self._by_term(self._earlier.product(_by_score(direction)))
-            if len(proba) > 1:
-                image -= image.mean(axis=1, keepdims=True)
+        if len(proba) > 1:
+            image -= image.mean(axis=1, keepdims=True)
         return image
 
 
