@@ -5,6 +5,10 @@ import os
 import signal
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # a busy machine takes seconds for a first call
+settings.load_profile("untimed")
 
 # Threads of other libraries spin while they wait, and the tables are small: OpenMP's took 17 times the processor time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
