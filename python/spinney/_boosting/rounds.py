@@ -330,12 +330,15 @@ class Rounds:
     def _scores_by_others(self, task: Task, teams: list[tuple[Member, ...]], repeat: slice) -> list[Floats]:
         """Return the scores of one repeat's folds after as many rounds as are best on the other folds."""
         _, start = task.loss.centred(task.rows, task.start)
-        found = [np.zeros_like(start) for _ in self._by_fold[repeat]]
+        found, ones = [np.zeros_like(start) for _ in self._by_fold[repeat]], [1.0] * len(start)
         for t, team in enumerate(teams):
             for k, (member, n) in enumerate(zip(team[repeat], rounds_of_others(team[repeat]), strict=True)):
                 weight, scores = self._by_fold[repeat][k].parts[t][0], member.best_scores
                 if n != member.n_retained():
-                    model = self.make_model(member.trees(n_rounds=n))
+                    widest = self._by_fold[repeat][k].parts[-1][1]  # its trees know all columns
+                    both, rounds = [member, widest], [n, 0]
+                    engines, encodings = [one.engine for one in both], [one.encodings for one in both]
+                    model = self.make_model(_engine.interleave_rounds(engines, [ones, ones], encodings, rounds))
                     sums = model.engine.sums(task.rows.columns, 0, model.n_trees, self._settings.n_threads)
                     scores = start + sums.T
                 found[k] += weight * scores

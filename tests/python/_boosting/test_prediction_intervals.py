@@ -248,3 +248,20 @@ def test_refusals():
     stopped = spinney.GradientBoostingRegressor(n_estimators=5, early_stopping=True).fit(X, VALUES)
     assert not hasattr(stopped, "predict_interval")
     assert not hasattr(stopped, "coverage_report")
+
+
+@pytest.mark.parametrize("of_classes", [False, True])
+def test_some_boosters_of_a_blend_may_have_combined_columns(of_classes):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(2200, 5))
+    y = table[:, 0] + table[:, 2] * table[:, 3] + rng.normal(size=2200)
+    y = y > 1 if of_classes else y
+    kind = "Classifier" if of_classes else "Regressor"
+    model = getattr(spinney, f"GradientBoosting{kind}")(random_state=0).fit(table[:1200], y[:1200])
+    assert model.schema_.pool is not None
+    if of_classes:
+        covered = model.predict_set(table[1200:], 0.9)[np.arange(1000), y[1200:].astype(int)]
+    else:
+        lower, upper = model.predict_interval(table[1200:], 0.9).T
+        covered = (lower <= y[1200:]) & (y[1200:] <= upper)
+    assert 0.86 < covered.mean() < 0.94
