@@ -44,9 +44,14 @@ def members_of(fullname):
     """Return the documented methods and properties of a class that are not scikit-learn's."""
     found = operator.attrgetter(fullname.removeprefix("spinney."))(spinney)
     public = [(name, value) for name, value in inspect.getmembers(found) if not name.startswith("_") and value.__doc__]
-    methods = [name for name, value in public if callable(value) and value.__module__.startswith("spinney")]
+    methods = [name for name, value in public if callable(value) and _is_ours(value)]
     properties = [name for name, value in public if isinstance(value, property)]
     return {"methods": sorted(methods, key=_first_use), "properties": properties}
+
+
+def _is_ours(method):
+    """Return whether a method is spinney's; those of list, such as append, name no module."""
+    return str(getattr(method, "__module__", None)).startswith("spinney")
 
 
 def _first_use(name):
