@@ -317,32 +317,37 @@ class Rounds:
         fold have too small a loss there by chance.
         """
         if self._known_scores is None:
-            self._known_scores = [member.retained_scores() for member in self._by_fold]
-            teams = list(zip(*([member for _, member in fold.parts] for fold in self._by_fold), strict=True))
-            if task.rows.n_used < _MANY_ROWS and all(member.chooses_rounds for team in teams for member in team):
+            self._known_scores = [fold.retained_scores() for fold in self._by_fold]
+            members = [member for fold in self._by_fold for _, member in fold.parts]
+            if task.rows.n_used < _MANY_ROWS and all(member.chooses_rounds for member in members):
                 last = 0
                 for n_boosters in task.boosters_per_repeat:
                     first, last = last, last + n_boosters
                     if n_boosters > 1:
-                        self._known_scores[first:last] = self._scores_by_others(task, teams, slice(first, last))
+                        self._known_scores[first:last] = self._scores_by_others(task, self._by_fold[first:last])
         return self._known_scores
 
-    def _scores_by_others(self, task: Task, teams: list[tuple[Member, ...]], repeat: slice) -> list[Floats]:
+    def _scores_by_others(self, task: Task, folds: Sequence[HoldsOut]) -> list[Floats]:
         """Return the scores of one repeat's folds after as many rounds as are best on the other folds."""
         _, start = task.loss.centred(task.rows, task.start)
-        found, ones = [np.zeros_like(start) for _ in self._by_fold[repeat]], [1.0] * len(start)
-        for t, team in enumerate(teams):
-            for k, (member, n) in enumerate(zip(team[repeat], rounds_of_others(team[repeat]), strict=True)):
-                weight, scores = self._by_fold[repeat][k].parts[t][0], member.best_scores
-                if n != member.n_retained():
-                    widest = self._by_fold[repeat][k].parts[-1][1]  # its trees know all columns
-                    both, rounds = [member, widest], [n, 0]
-                    engines, encodings = [one.engine for one in both], [one.encodings for one in both]
-                    model = self.make_model(_engine.interleave_rounds(engines, [ones, ones], encodings, rounds))
-                    sums = model.engine.sums(task.rows.columns, 0, model.n_trees, self._settings.n_threads)
-                    scores = start + sums.T
-                found[k] += weight * scores
+        found = [np.zeros_like(start) for _ in folds]
+        for team in zip(*(fold.parts for fold in folds), strict=True):
+            n_rounds = rounds_of_others([member for _, member in team])
+            for k, ((weight, member), n) in enumerate(zip(team, n_rounds, strict=True)):
+                if n == member.n_retained():
+                    found[k] += weight * member.best_scores
+                else:
+                    widest = folds[k].parts[-1][1]  # its trees know all columns, also the combined ones
+                    found[k] += weight * (start + self._sums_after(n, member, widest, task))
         return found
+
+    def _sums_after(self, n_rounds: int, member: Member, widest: Member, task: Task) -> Floats:
+        """Return the sums of the first trees of a booster, (n_scores, n_rows); `widest` has all columns of the task."""
+        engines, encodings = [member.engine, widest.engine], [member.encodings, widest.encodings]
+        factors = [[1.0] * len(self.factors)] * 2
+        model = self.make_model(_engine.interleave_rounds(engines, factors, encodings, [n_rounds, 0]))
+        sums: Floats = model.engine.sums(task.rows.columns, 0, model.n_trees, self._settings.n_threads)
+        return sums.T
 
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
         """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""
