@@ -169,6 +169,7 @@ OWN_NAMES: dict[str, tuple[str | None, str | None]] = {
     "GradientBoostingRank": (None, "GradientBoostingRanker"),
     "GradientBoostingSurvival": (None, "GradientBoostingSurvival"),
     "LinearSV": ("LinearSVC", "LinearSVR"),
+    "Logistic": ("LinearClassifier", None),
     "NuSV": ("NuSVC", "NuSVR"),
     "Perceptron": ("Perceptron", None),
     "SV": ("SVC", "SVR"),
@@ -193,9 +194,10 @@ FAMILIES_OF_KIND = {
 # ensembles of different models, by the kind that model files give them: families
 COMBINED_KINDS = {"stack": "Stacking", "vote": "Voting"}
 
-# what `spinney fit --model` fits: families
+# what `spinney fit --model` fits, and the members of ensembles by name: families
 FITTED_BY_COMMAND = {
     "tree": "DecisionTree",
+    "stump": "DecisionTree",
     "forest": "RandomForest",
     "extra-trees": "ExtraTrees",
     "bagging": "Bagging",
@@ -207,11 +209,15 @@ FITTED_BY_COMMAND = {
     "knn": "KNeighbors",
     "histogram": "Histogram",
     "linear": "Linear",
+    "logistic": "Logistic",
     "stack": "Stacking",
     "vote": "Voting",
     "linear_svm": "LinearSV",
     "perceptron": "Perceptron",
 }
+
+# settings of models that are a family with other than its default settings
+SETTINGS_OF_NAME: dict[str, dict[str, object]] = {"stump": {"max_depth": 1}}
 
 # what it fits too, and what neither classes nor values alone are enough for: estimators
 FITTED_BY_COMMAND_ALONE = {"ranker": "GradientBoostingRanker", "survival": "GradientBoostingSurvival"}

@@ -518,9 +518,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         return fingerprint_of(self.estimators_, columns)
 
     def _saved_parameters(self) -> dict[str, Any]:
-        return super()._saved_parameters() | {
-            "estimator": saved_template(None if self.estimator is None else self._unfitted_member())
-        }
+        return super()._saved_parameters() | {"estimator": saved_template(self.estimator)}
 
     @classmethod
     def _loaded_parameters(cls, saved: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import row_arguments
 from spinney._estimator.parallel import count_threads, in_order, is_distributed, run_distributed
 from spinney._model.predictions import Classes
-from spinney._names import FITTED_BY_COMMAND, estimator_of, public
+from spinney._names import FITTED_BY_COMMAND, SETTINGS_OF_NAME, estimator_of, public
 
 Result = TypeVar("Result")
 Weights = NDArray[np.float64] | None
@@ -257,22 +257,28 @@ def estimator_of_name(name: str, task: str) -> BaseEstimator:
     Parameters
     ----------
     name : str
-        Such as "forest" or "extra-trees", which may also be written with an underscore.
+        Such as "forest" or "k-NN"; capitals, hyphens, underscores and spaces make no difference.
     task : {"Classifier", "Regressor"}
 
     Returns
     -------
     estimator
     """
-    known = {key.replace("-", "_"): key for key in FITTED_BY_COMMAND}
-    key = known.get(name.replace("-", "_").replace(" ", "_").lower())
+    known = {_letters(key): key for key in FITTED_BY_COMMAND}
+    key = known.get(_letters(name))
     if key is None:
-        hint = nearest_name(name, FITTED_BY_COMMAND, f"Names are {', '.join(FITTED_BY_COMMAND)}.")
-        raise ValueError(f"There is no model called {name!r}. {hint}")
+        hint = nearest_name(name, FITTED_BY_COMMAND, "")
+        raise ValueError(
+            f"There is no model called {name!r}.{hint and ' ' + hint} Names are {', '.join(FITTED_BY_COMMAND)}."
+        )
     kind = estimator_of(FITTED_BY_COMMAND[key], task == "Classifier")
     if kind is None:
         raise ValueError(f"{name!r} is not available as a {task.lower()}. Use another model.")
-    return with_standard_scale(public(kind)())
+    return with_standard_scale(public(kind)(**SETTINGS_OF_NAME.get(key, {})))
+
+
+def _letters(name: str) -> str:
+    return name.translate(str.maketrans("", "", "-_ ")).lower()
 
 
 def with_standard_scale(estimator: Any) -> Any:

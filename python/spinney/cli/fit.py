@@ -18,7 +18,7 @@ from spinney._boosting.loss import NUMBER_LOSSES
 from spinney._boosting.ranking import ranking_score
 from spinney._data.select import pick_table
 from spinney._data.types import Floats
-from spinney._ensemble.members import with_standard_scale
+from spinney._ensemble.members import estimator_of_name
 from spinney._estimator.estimator import About, Estimator
 from spinney._estimator.held_out import Fold
 from spinney._evaluate.folds import draw_folds
@@ -27,7 +27,7 @@ from spinney._evaluate.progress import EvaluationProgress
 from spinney._evaluate.runner import Budget, Candidate, Runner
 from spinney._evaluate.scoring import DEFAULT_METRICS, Scorers, shown_name, shown_value
 from spinney._evaluate.statistics import corrected_error
-from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of, public
+from spinney._names import FITTED_BY_COMMAND_ALONE, public
 from spinney.cli.failures import command_errors, fail, warnings_in_one_line
 from spinney.cli.fit_table import (
     MOST_BINS,
@@ -99,13 +99,12 @@ class FitOptions:
 
     def estimator(self, task: str, **defaults: object) -> Any:
         """Return the unfitted model for a task; `defaults` are parameters that the options may override."""
-        name: str | None = FITTED_BY_COMMAND_ALONE.get(self.kind)
-        if name is None:
-            name = estimator_of(FITTED_BY_COMMAND[self.kind], task == "classification")
-        if name is None:
-            raise fail(f"--model {self.kind} is a classifier, but the target is numeric. Choose another model.")
         chosen = {key: value for key, value in self.parameters.items() if value is not None}
-        model = with_standard_scale(public(name)()).set_params(**defaults | chosen)
+        if self.kind in FITTED_BY_COMMAND_ALONE:
+            model = public(FITTED_BY_COMMAND_ALONE[self.kind])()
+        else:
+            model = estimator_of_name(self.kind, "Classifier" if task == "classification" else "Regressor")
+        model.set_params(**defaults | chosen)
         return model.set_params(random_state=self.seed) if "random_state" in model.get_params(deep=False) else model
 
     @property

@@ -1,6 +1,5 @@
 """Bagging of any estimator: the samples, the members, the votes, out of bag."""
 
-import io
 import pickle
 import threading
 
@@ -610,18 +609,3 @@ def test_the_least_an_estimator_needs():
     model = spinney.BaggingRegressor(Constant(), 4, random_state=0).fit(DIABETES, PROGRESS)
     means = [PROGRESS[rows].mean() for rows in model.estimators_samples_]
     assert model.predict(DIABETES)[0] == pytest.approx(np.mean(means))
-
-
-def test_members_by_name():
-    X, y = spinney.datasets.make_darts(100, random_state=0)
-    named = spinney.BaggingClassifier("knn", 3, random_state=0).fit(X, y)
-    member = spinney.KNeighborsClassifier(scale="standard")
-    assert named.fingerprint() == spinney.BaggingClassifier(member, 3, random_state=0).fit(X, y).fingerprint()
-    file = io.BytesIO()
-    named.save(file)
-    file.seek(0)
-    np.testing.assert_array_equal(spinney.load(file).predict(X), named.predict(X))
-    with pytest.raises(ValueError, match="not available as a regressor"):
-        spinney.BaggingRegressor("perceptron").fit(X, X[:, 0])
-    found = spinney.compare(["bagging", "tree"], X, y, repeats=1, cv=3)
-    assert "bagging" in found.names

@@ -136,13 +136,3 @@ def test_the_errors_are_drawn():
     boosted = spinney.GradientBoostingClassifier(n_estimators=2, learning_rate="cv", random_state=0).fit(X[:60], y[:60])
     assert spinney.plot_error_curve(boosted).get_ylabel() == "loss"
     matplotlib.pyplot.close("all")
-
-
-def test_members_of_adaboost_by_name():
-    X, y = spinney.datasets.make_diagonal(200, random_state=0)
-    model = spinney.AdaBoostClassifier("linear", 5, random_state=0).fit(X, y)
-    alike = spinney.AdaBoostClassifier(spinney.LinearClassifier(), 5, random_state=0).fit(X, y)
-    assert (model.decision_function(X) == alike.decision_function(X)).all()
-    assert through_bytes(model).estimator == "linear"
-    with pytest.raises(ValueError, match=r"no model called 'lniear'. Did you mean 'linear'"):
-        spinney.AdaBoostClassifier("lniear").fit(X, y)

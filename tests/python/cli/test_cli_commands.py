@@ -690,7 +690,8 @@ def test_svm_and_linear_models_fit_numeric_targets(folder):
     assert "support vectors" in run(*values, "svm", "--C", "cv").stdout
     assert "plane of " in run(*values, "linear_svm", "--C", 5).stdout
     assert "plane of " in run(*values, "linear_svm", "--C", "cv").stdout
-    assert "is a classifier" in refused(*values, "perceptron")
+    assert "'perceptron' is not available as a regressor" in refused(*values, "perceptron")
+    assert "'logistic' is not available as a regressor" in refused(*values, "logistic")
     classes = ("fit", folder / "penguins.csv", "--target", "species", "--folds", 0, "--model")
     assert "3 planes of" in run(*classes, "perceptron").stdout
 

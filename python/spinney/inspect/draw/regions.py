@@ -218,7 +218,7 @@ def _panels(
 def _named_models(models: Models) -> dict[str, BaseEstimator]:
     if isinstance(models, Mapping):
         return {str(name): model for name, model in models.items()}
-    if hasattr(models, "fit"):
+    if hasattr(models, "fit") or isinstance(models, str):
         return {type(models).__name__: models}
     listed: list[BaseEstimator] = list(models)
     names = [type(model).__name__ for model in listed]
@@ -230,6 +230,8 @@ def _named_models(models: Models) -> dict[str, BaseEstimator]:
 
 def fitted_to(model: Any, X: TableLike, y: ColumnLike, refit: bool = False) -> Any:
     """Return the model, or a copy fitted to X and y if it is not fitted."""
+    if not hasattr(model, "fit"):
+        raise TypeError(f"{one_line(model)} is no estimator. Pass one, such as spinney.KNeighborsClassifier().")
     try:
         check_is_fitted(model)
     except NotFittedError:
