@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "cells/candidate.h"
 #include "cells/kernels.h"
+#include "cells/many_classes.h"
 #include "cells/words.h"
 #include "criterion/scalar.h"
 #include "criterion/wide.h"
@@ -30,6 +32,7 @@ struct ScanBuffers {
   std::size_t n_of_places = 0;
   std::vector<std::int64_t> left, missing;
   std::vector<Row> chosen;
+  ManyClasses many_classes;
 
   // The columns of a node follow each other.
   void prepare_places(std::size_t n_rows) {
@@ -271,6 +274,14 @@ void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* word
   }
 }
 
+inline void keep_best(double score, std::size_t at, std::int64_t w_left, bool missing_left, Candidate& best) {
+  if (!(score > best.score || (score == best.score && best.found() && at < best.at))) return;
+  best.score = score;
+  best.at = static_cast<std::uint32_t>(at);
+  best.w_left = static_cast<double>(w_left);
+  best.missing_left = missing_left;
+}
+
 // Any other additive statistic: one score at every boundary.
 template <class Word, class Criterion>
 void sweep_any(const Criterion& criterion, const typename Word::Type* words, std::size_t n_present, const Totals& total,
@@ -284,12 +295,22 @@ void sweep_any(const Criterion& criterion, const typename Word::Type* words, std
     if (!admits(limits, total, b.left.data(), n_missing_left + static_cast<Row>(i) + 1)) continue;
     const double score = criterion.score(b.left.data(), total.stat);
     if (limits.watch_ties) note_tie(best, score);
-    if (score > best.score || (score == best.score && best.found() && i < best.at)) {
-      best.score = score;
-      best.at = static_cast<std::uint32_t>(i);
-      best.w_left = static_cast<double>(b.left[0]);
-      best.missing_left = n_missing_left > 0;
-    }
+    keep_best(score, i, b.left[0], n_missing_left > 0, best);
+  }
+}
+
+// Equivalent to sweep_any, for many classes.
+template <class Word>
+void sweep_many_classes(const Wide<ClassRows>& criterion, const typename Word::Type* words, std::size_t n_present,
+                        const Totals& total, const Limits& limits, Row n_missing_left, ScanBuffers& b,
+                        Candidate& best) {
+  const std::int64_t* missing_left = n_missing_left > 0 ? b.missing.data() : nullptr;
+  b.many_classes.start<Word>(criterion, words, n_present, total, limits, missing_left, n_missing_left, b.left);
+  for (std::size_t i = 0; i + 1 < n_present; ++i) {
+    criterion.add(Word::row(words[i]), b.left.data());
+    if (!b.many_classes.may_be_best(i)) continue;
+    const double score = criterion.score_of_present(b.left.data(), total.stat, b.many_classes.present());
+    keep_best(score, i, b.left[0], n_missing_left > 0, best);
   }
 }
 
@@ -301,6 +322,9 @@ void sweep(const Criterion& criterion, const typename Word::Type* words, std::si
     if (n_missing_left > 0) left = {b.missing[0], b.missing[1], n_missing_left, true};
     sweep_scalar<Word>(criterion, words, n_present, total, limits, left, b, best);
   } else {
+    if constexpr (std::is_same_v<Criterion, Wide<ClassRows>>)
+      if (ManyClasses::pays(criterion, limits))
+        return sweep_many_classes<Word>(criterion, words, n_present, total, limits, n_missing_left, b, best);
     sweep_any<Word>(criterion, words, n_present, total, limits, n_missing_left, b, best);
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -17,11 +18,14 @@ struct ClassRows {
   const std::int64_t* w;      // null: every weight is 1
   std::size_t n_outputs;
   const std::uint32_t* begin;  // first class of each output
+  std::int64_t weight(std::uint32_t row) const { return w == nullptr ? 1 : w[row]; }
+  // Where a statistic has the weight of the row's class.
+  std::size_t place(std::uint32_t row, std::size_t o) const {
+    return 1 + begin[o] + static_cast<std::uint32_t>(codes[row * n_outputs + o]);
+  }
   void add(std::uint32_t row, std::int64_t* stat) const {
-    const std::int64_t weight = w == nullptr ? 1 : w[row];
-    stat[0] += weight;
-    for (std::size_t o = 0; o < n_outputs; ++o)
-      stat[1 + begin[o] + static_cast<std::uint32_t>(codes[row * n_outputs + o])] += weight;
+    stat[0] += weight(row);
+    for (std::size_t o = 0; o < n_outputs; ++o) stat[place(row, o)] += weight(row);
   }
   struct Local {
     std::vector<std::int32_t> codes;
@@ -76,28 +80,37 @@ struct Wide {
     switch (rule) {
       case Rule::entropy:
       case Rule::gain_ratio:
-        return entropy(left, total);
+        return entropy(left, total, all_places());
       case Rule::misclassification:
         return majority(left, total);
       case Rule::chi2:
-        return squares(left, total, true);
+        return squares(left, total, true, all_places());
       case Rule::generalised_gini:
         return costs(left, total);
       case Rule::poisson:
       case Rule::rate:
         return poisson(left, total);
       default:
-        return squares(left, total, false);
+        return squares(left, total, false, all_places());
     }
   }
 
+  // The same by Gini or entropy, bit for bit, if all other classes have no rows. `present`: places in a statistic.
+  double score_of_present(const std::int64_t* left, const std::int64_t* total,
+                          std::span<const std::uint32_t> present) const {
+    return rule == Rule::gini ? squares(left, total, false, present) : entropy(left, total, present);
+  }
+
  private:
+  auto all_places() const { return std::views::iota(std::size_t{1}, width()); }
+
   // Σ_k W_l W_r (mean_lk - mean_rk)^2; Gini is the squared error of the classes' indicators.
   // `by_total` divides each term by the class's weight: Pearson's chi-squared.
-  double squares(const std::int64_t* left, const std::int64_t* total, bool by_total) const {
+  template <class Places>
+  double squares(const std::int64_t* left, const std::int64_t* total, bool by_total, const Places& places) const {
     const double wl = static_cast<double>(left[0]), wr = static_cast<double>(total[0] - left[0]);
     double sum = 0;
-    for (std::size_t k = 1; k < width(); ++k) {
+    for (const std::size_t k : places) {
       const double d = static_cast<double>(left[k]) * wr - static_cast<double>(total[k] - left[k]) * wl;
       if (!by_total)
         sum += d * d;
@@ -124,9 +137,10 @@ struct Wide {
     return -2 * sum / (wl * wr);
   }
 
-  double entropy(const std::int64_t* left, const std::int64_t* total) const {
+  template <class Places>
+  double entropy(const std::int64_t* left, const std::int64_t* total, const Places& places) const {
     double sum = 0;
-    for (std::size_t k = 1; k < width(); ++k)
+    for (const std::size_t k : places)
       sum += x_log_x(static_cast<double>(left[k])) + x_log_x(static_cast<double>(total[k] - left[k]));
     const double outputs = static_cast<double>(target->input.n_outputs);
     return sum - outputs * (x_log_x(static_cast<double>(left[0])) + x_log_x(static_cast<double>(total[0] - left[0])));

@@ -67,6 +67,7 @@ from spinney._data.display import warn
 from spinney._data.schema import Input, check_categories
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import UNNAMED, FitInputs, RowInputs, ValidationSet
+from spinney._estimator.many_classes import warn_of_passes
 from spinney._estimator.parameters import count_features
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.target import check_callbacks, check_held_out, check_same_target, read_weights
@@ -185,6 +186,7 @@ class BoostingFit:
         schema = self._learn_schema(X, weight)
         target, values = self._target_type.learn(settings, inputs.y, X.n_rows, inputs.groups)
         loss = target.loss()
+        warn_of_passes(sum(part.n_scores for part in loss.parts), X.n_rows, settings.estimator)
         if earlier is not None:
             self._check_earlier(earlier, loss, target)
         target = target.with_costs(values, weight)

@@ -13,6 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Combinations, Schema
 from spinney._data.combinations import n_for_all
 from spinney._data.display import warn
+from spinney._data.memory import free_memory
 from spinney._data.reproducible import any_order_sum
 from spinney._data.schema import Input
 from spinney._data.types import ColumnLike, Floats
@@ -45,6 +46,7 @@ from spinney._tree.settings import GrowthSettings, GrowthTarget, check_stream
 from spinney._tree.task import Classification, Target, Task
 
 _LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # numbers of combinations, and of their values, for oblique="auto"
+_MANY_CLASSES = 100  # fewer are stored without a look at the free memory
 _SINGLE_COLUMNS = ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try")
 
 
@@ -174,6 +176,7 @@ class ForestFit:
     def _grow(self, rows: LearningRows) -> dict[str, Any]:
         """Grow the trees; return the fitted attributes that depend on them."""
         settings = self.settings
+        self._check_memory(rows)
         draws = self._draw(rows) if settings.bootstrap else None
         if self.earlier is not None:
             check_same_samples(self.record, draws)
@@ -268,6 +271,29 @@ class ForestFit:
             replace=self.settings.replace,
             max_samples=self.settings.max_samples,
         )
+
+    def _check_memory(self, rows: LearningRows) -> None:
+        """Refuse trees grown until leaves are pure whose class probabilities cannot be stored."""
+        settings, n_classes = self.settings, sum(rows.n_classes)
+        n_trees = N_FIRST if isinstance(settings.n_estimators, str) else settings.n_estimators
+        least, depth = settings.min_samples_leaf, settings.max_depth
+        if n_classes < _MANY_CLASSES or least != 1 or isinstance(depth, str) or settings.max_samples is not None:
+            return
+        # each class of a sample has a leaf, unless rows are equal; a sample with replacement has 1 - 1/e of the classes
+        n_leaves = max(rows.n_classes) * (0.63 if settings.bootstrap else 1.0)
+        n_leaves = min(n_leaves, settings.max_leaf_nodes or n_leaves, 2.0 ** min(60, depth or 60))
+        needed = n_trees * (2 * n_leaves - 1) * n_classes * 8
+        if needed <= (free := free_memory()):
+            return
+        keys = rows.inputs.fingerprints(settings.n_threads) if rows.fingerprints is None else rows.fingerprints
+        needed = min(needed, n_trees * (2 * len(np.unique(keys)) - 1) * n_classes * 8)
+        if needed > free:
+            raise MemoryError(
+                f"A forest stores the probabilities of {n_classes:,} classes at each node of its {n_trees} trees, at "
+                f"least {needed / 1e9:,.0f} GB if leaves are grown until they are pure, but {free / 1e9:,.0f} GB are "
+                "free. Use fewer trees (n_estimators), or limit their size (max_leaf_nodes, max_depth). "
+                "KNeighborsClassifier stores the training rows only."
+            )
 
     # ---- trees ---------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from spinney._data.feature import Unseen
 from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, only_if
+from spinney._estimator.many_classes import warn_of_passes
 from spinney._estimator.online import (
     SAVED_ONLINE,
     Batch,
@@ -124,6 +125,7 @@ class BaseLinear(TableEstimator):
         weight = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if weight is None else weight
         _refuse_large(weight)
+        warn_of_passes(target.n_classes or 0, table.n_rows, type(self).__name__)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         design = Design.learn(columns, schema, weight)
         used = weight > 0

@@ -22,7 +22,9 @@ from spinney._data.display import plural, warn
 from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, only_if
+from spinney._estimator.many_classes import refuse_pairs
 from spinney._estimator.parameters import estimator, parameter
+from spinney._estimator.target import SingleTarget
 from spinney._model.file.codec import SavedState, columns, integer, number, numbers, optional
 from spinney._model.svm.model import KERNELS, MAX_DEGREE, FittedMachines
 from spinney._svm.margin_estimator import (
@@ -490,6 +492,12 @@ class SVC(BaseKernelClassifier):
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
         return class_problems(rows, self._by_class(table), self.multi_class, table.cost)
 
+    def _check_classes(self, target: SingleTarget, n_rows: int) -> None:
+        if self.multi_class == "ovr":
+            super()._check_classes(target, n_rows)
+        else:
+            refuse_pairs(target.n_classes or 0, "SVC")
+
 
 @estimator
 class NuSVC(BaseKernelClassifier):
@@ -521,6 +529,9 @@ class NuSVC(BaseKernelClassifier):
 
     def _problems(self, rows: MarginRows, table: MarginTable) -> Problems:
         return nu_class_problems(rows, float(self.nu), table.target.labels)
+
+    def _check_classes(self, target: SingleTarget, n_rows: int) -> None:
+        refuse_pairs(target.n_classes or 0, "NuSVC")
 
     def _set_fitted(self, solved: Solved, chosen: Chosen) -> None:
         super()._set_fitted(solved, chosen)

@@ -32,6 +32,7 @@ from spinney._estimator.online import (
     remember_batch,
     state_of,
 )
+from spinney._estimator.parallel import Progress
 from spinney._estimator.parameters import estimator, parameter, scale_name
 from spinney._model.file.codec import SavedState, columns, integer, number, numbers
 from spinney._model.model import FittedModel
@@ -86,9 +87,9 @@ class BasePlanes(BaseMargin):
         design = known or Design.learn_first(batch.columns, batch.schema, weight, scale)
         return table, TermRows(design, design.matrix(batch.columns), batch.target.values, weight)
 
-    def _machines(self, rows: TermRows, table: MarginTable) -> list[TermRows]:
-        """Return the rows of positive weight as each machine is fitted to them: target ±1 or numbers, and weights."""
-        return [rows.used()]
+    def _machines(self, rows: TermRows, table: MarginTable) -> Iterator[TermRows]:
+        """Yield the rows of positive weight as each machine is fitted to them: target ±1 or numbers, and weights."""
+        yield rows.used()
 
     @staticmethod
     def _model(planes: Floats, rows: TermRows, n_classes: int | None) -> FittedPlanes:
@@ -120,17 +121,18 @@ def why_no_balance(estimator: Any) -> str | None:
     return "cannot balance classes whose number of rows is unknown. Pass class_weight as a dict."
 
 
-def machines_of_classes(estimator: Any, rows: TermRows, table: MarginTable) -> list[TermRows]:
-    """Return the rows of each machine: one for two classes, else one per class against the rest."""
+def machines_of_classes(estimator: Any, rows: TermRows, table: MarginTable) -> Iterator[TermRows]:
+    """Yield the rows of each machine: one for two classes, else one per class against the rest."""
     rows, classes, cost = rows.used(), table.target.labels, table.cost
     codes = rows.target.astype(np.intp)
     weight = rows.weight * class_weights(estimator.class_weight, codes, rows.weight, classes)[codes]
-    found = []
-    for k in [1] if len(classes) == 2 else range(len(classes)):
-        z = np.where(codes == k, 1.0, -1.0)
-        price = np.ones(len(z)) if cost is None else np.where(z > 0, cost[k].sum(), cost[codes, k])
-        found.append(replace(rows, target=z, weight=weight * price))
-    return found
+    places = [1] if len(classes) == 2 else range(len(classes))
+    with Progress("classes", len(places), False, 0, None) as progress:
+        for n_done, k in enumerate(places):
+            progress.report(n_done)
+            z = np.where(codes == k, 1.0, -1.0)
+            price = np.ones(len(z)) if cost is None else np.where(z > 0, cost[k].sum(), cost[codes, k])
+            yield replace(rows, target=z, weight=weight * price)
 
 
 # ---- linear support vector machines ------------------------------------------------------------------------------

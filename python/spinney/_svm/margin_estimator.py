@@ -24,6 +24,7 @@ from spinney._data.reproducible import sums_by_code
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.costs import read_cost_matrix, weights_of_classes
 from spinney._estimator.held_out import Fold, read_folds
+from spinney._estimator.many_classes import warn_of_passes
 from spinney._estimator.online import forget_batches
 from spinney._estimator.parameters import N_JOBS, SCALE, UNSEEN, estimator, parameter, scale_name
 from spinney._estimator.table_estimator import TableEstimator
@@ -212,11 +213,16 @@ class BaseMargin(TableEstimator):
         weight = read_weights(sample_weight, raw.n_rows)
         weight = np.ones(raw.n_rows) if weight is None else weight
         self._refuse_large(weight)
+        self._check_classes(target, raw.n_rows)
         matrix = self._read_matrix(columns)
         self._fit_table(MarginTable(columns, schema, target, weight, scale_name(self.scale), matrix, cost), groups)
         self._set_table(schema, target, cost)
         forget_batches(self)
         return self
+
+    def _check_classes(self, target: SingleTarget, n_rows: int) -> None:
+        """Warn of, or refuse, a fit of very many classes."""
+        warn_of_passes(target.n_classes or 0, n_rows, type(self).__name__)
 
     def _refuse_large(self, weight: Floats) -> None:
         if weight.max() > _LARGEST_WEIGHT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral, Real
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -198,10 +199,12 @@ class Perceptron(ClassifierMixin, BasePlanes):
         """Learn from further rows."""
         self._check_parameters()
         table, rows = self._next_rows(X, y, classes, sample_weight, not hasattr(self, "margin_"))
-        machines = [machine.used() for machine in self._machines(rows, table)]
-        state = self._state_to_continue(len(machines), len(rows.terms))
-        is_new, planes, updates = not hasattr(self, "margin_"), [], np.zeros(len(machines), dtype=np.int64)
-        for m, machine in enumerate(machines):
+        n_classes = table.target.n_classes
+        n_machines = n_classes if n_classes is not None and n_classes > 2 else 1
+        state = self._state_to_continue(n_machines, len(rows.terms))
+        is_new, planes, updates = not hasattr(self, "margin_"), [], np.zeros(n_machines, dtype=np.int64)
+        for m, every in enumerate(self._machines(rows, table)):
+            machine = every.used()
             passed = self._pass(machine, float(state["squared_radius"][m]), start=state["last"][m])
             mean, n_rows = state["mean"][m], len(machine.target)
             updates[m] = passed.n_updates
@@ -214,7 +217,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
         self.n_updates_ = updates if is_new else self.n_updates_ + updates
         self.n_iter_ = 1 if is_new else self.n_iter_ + 1
         self.__dict__.pop("_bounds", None)
-        self.novikoff_bound_ = np.full(len(machines), np.inf)
+        self.novikoff_bound_ = np.full(n_machines, np.inf)
         self._set_table(table.schema, table.target, table.cost)
         remember_batch(self, state, len(rows.target))
         return self
@@ -222,18 +225,13 @@ class Perceptron(ClassifierMixin, BasePlanes):
     def _fit_table(self, table: MarginTable, groups: ArrayLike | None) -> None:
         rows = table.learn(table.weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if self.shuffle else 0
-        planes, updates, epochs, ended, bounded = [], [], [], [], []
-        for machine in self._machines(rows, table):
-            own = machine.merged if self.shuffle else machine.used()
-            radius = float((own.terms**2).sum(axis=0).max(initial=0.0))
+        planes, updates, epochs, ended = [], [], [], []
+        for own, radius in self._machines_with_radius(rows, table):
             passed = self._pass(own, (radius or 1.0) if self.fit_intercept else 0.0, seed=seed)
             planes.append(passed.weights)
             updates.append(passed.n_updates)
             epochs.append(passed.n_epochs)
             ended.append(passed.is_clean or passed.is_settled)
-            is_bounded = self.penalty is None or self.alpha == 0.0
-            bound = partial(_novikoff, passed.weights, own, radius, self.fit_intercept)
-            bounded.append(bound if is_bounded else lambda: np.inf)
         if not all(ended) and not self.averaged:
             warn(
                 f"The perceptron still misclassified rows after max_iter={self.max_iter} epochs; the classes may not "
@@ -243,7 +241,22 @@ class Perceptron(ClassifierMixin, BasePlanes):
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)
         self.n_updates_, self.n_iter_ = np.array(updates), max(epochs)
         self.__dict__.pop("novikoff_bound_", None)
-        self._bounds = bounded
+        self._bounds = partial(clone(self)._novikoff_bounds, planes, rows, table)
+
+    def _machines_with_radius(
+        self, rows: TermRows, table: MarginTable
+    ) -> Iterator[tuple[MarginRows | TermRows, float]]:
+        """Yield the rows of each machine, and the largest distance of a row from the origin."""
+        for machine in self._machines(rows, table):
+            own = machine.merged if self.shuffle else machine.used()
+            yield own, float((own.terms**2).sum(axis=0).max(initial=0.0))
+
+    def _novikoff_bounds(self, planes: list[Floats], rows: TermRows, table: MarginTable) -> Floats:
+        """Return Novikoff's bound of each plane; with a penalty there is none."""
+        if self.penalty is not None and self.alpha != 0.0:
+            return np.full(len(planes), np.inf)
+        machines = zip(planes, self._machines_with_radius(rows, table), strict=True)
+        return np.array([_novikoff(plane, own, radius, self.fit_intercept) for plane, (own, radius) in machines])
 
     @cached_property
     def novikoff_bound_(self) -> Floats:
@@ -252,7 +265,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
         bounds = self.__dict__.get("_bounds")
         if bounds is None:  # another thread has computed them meanwhile
             return np.asarray(self.__dict__["novikoff_bound_"])
-        found = np.array([bound() for bound in bounds])
+        found: Floats = bounds()
         self.__dict__["novikoff_bound_"] = found  # before the rows are released
         self.__dict__.pop("_bounds", None)
         return found

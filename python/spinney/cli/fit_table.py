@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
@@ -17,6 +16,7 @@ from spinney._data.arguments import read_size
 from spinney._data.csv_format import ANY_FORMAT, CsvFormat
 from spinney._data.display import nearest_name
 from spinney._data.file_readers import STANDARD_INPUT, is_csv, is_parquet, translate_errors
+from spinney._data.memory import free_memory
 from spinney._data.types import Floats
 from spinney._evaluate.problem import Array, read_target
 from spinney.cli.failures import command_errors, fail
@@ -213,11 +213,7 @@ def memory_allowed(size: str | None) -> int:
             return read_size(size, "--memory")
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="'--memory'") from error
-    with suppress(OSError, ValueError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024 // 2
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return free_memory() // 2
 
 
 def large_rows(path: Path, allowed: int) -> tuple[pl.LazyFrame, str] | None:

@@ -416,3 +416,16 @@ def test_warns_where_most_values_cannot_be_distinguished(share):
         warnings.simplefilter("always")
         Regressor(max_depth=1).fit(np.arange(len(y))[:, None], y)
     assert any("y reaches from" in str(warning.message) for warning in caught) == is_coarse
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("weights", ["none", "integer", "real"])
+def test_a_tree_of_many_classes_is_the_oracles(criterion, weights):
+    rng = np.random.default_rng(5)
+    y = np.concatenate([np.arange(70), rng.integers(0, 70, 50)])
+    X = np.round(rng.normal(size=(70, 3))[y] + rng.normal(size=(len(y), 3)), 1)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    w = weights_for(3, len(y), weights)
+    model = spinney.DecisionTreeClassifier(criterion=criterion, min_samples_leaf=2).fit(X, y, sample_weight=w)
+    assert model.get_n_leaves() > 20
+    check_tree(model, X, y, w)
