@@ -99,17 +99,17 @@ class Criterion:
         weight : ndarray of shape (n,)
             Their weights, all positive.
         x : ndarray of shape (n,)
-            Numbers in ascending order. Missing ones are NaN; they are the last in one call and the first in another, so
-            that rows without a value are tried on either side. For a category column, the rows' groups: 0, 1, …, one
-            for each category in the node, and the last for missing values if there are any.
+            Numbers in ascending order. Missing values are NaN. They come last in one call and first in another, so that
+            rows without a value are tried on either side. For a category column, the rows' groups: 0, 1, …, one for
+            each category in the node, and the last for missing values if there are any.
         is_category : bool
             Whether x holds groups, which may be put in any order.
 
         Returns
         -------
         goodness : array-like of shape (n - 1,)
-            Goodness of the cut after each row; the larger the better, only positive ones are used. NaN: no cut here.
-            Values for cuts between equal x are ignored. Where nodes are compared (`max_leaf_nodes`,
+            Goodness of the cut after each row: the larger, the better. Only cuts of positive goodness are made. NaN: no
+            cut here. Values for cuts between equal x are ignored. Where nodes are compared (`max_leaf_nodes`,
             `min_impurity_decrease`), goodness is taken as the decrease of the risk, as it is by default.
         order, goodness : array-like of shape (n_groups,) and (n_groups - 1,)
             For a category column: an order of the groups, and the goodness of cutting it after each but the last.
@@ -123,7 +123,7 @@ class Criterion:
         return goodness
 
     def split_in_order(self, y: Array, weight: Array, group: Array) -> tuple[NDArray[Any], Array]:
-        """Cut groups as if they were numbers: in the order of their (first) values.
+        """Sort the groups of a category column by their (first) values, and evaluate the cuts between them.
 
         Parameters
         ----------
@@ -164,10 +164,10 @@ _MATRIX_NUMBERS = 2**20  # losses held at once
 class LossCriterion(Criterion):
     """Criterion derived from a loss: the risk of a node is the least total loss of one constant.
 
-    A node's value is the constant c of the least total loss, and its impurity is min_c mean L(y, c). All cuts of a
-    column are evaluated at once, from the losses at some constants: the distinct values of y in the node, or quantiles
-    where there are many. For a smooth loss the minimum is then taken between them, by a parabola. Values of nodes are
-    always refined.
+    A node's value is the constant c with the least total loss, and its impurity is min_c mean L(y, c). All cuts of a
+    column are evaluated at once, from the losses at some constants: the distinct values of y in the node, or their
+    quantiles if there are many. For a smooth loss, a parabola through these losses gives the minimum between the
+    constants. The value of a node is always refined further.
 
     Parameters
     ----------
@@ -175,8 +175,8 @@ class LossCriterion(Criterion):
         ``loss(y, c)``: the loss of predicting c, for an array y and a number c. If it also broadcasts (y of shape
         (n, 1) against c of shape (1, m)), it is called less often.
     candidates : int or array-like, optional
-        Maximum number of constants to try in a node (None: 64), or the constants themselves. Pass them if the best
-        constant need not lie between the smallest and the largest y.
+        Maximum number of constants to try in a node (None: 64), or the constants themselves. Pass constants if the best
+        one may lie outside the range of y.
 
     Examples
     --------
@@ -366,9 +366,10 @@ class CompiledCriterion(Criterion):
         double evaluate(const double *y, const double *weight, intptr_t n, double *value, void *user_data);
         void split(const double *y, const double *weight, intptr_t n, double *goodness, void *user_data);
 
-    `evaluate` returns the risk of n rows and writes their value. `split` gets rows in the order of a column and writes
-    n - 1 numbers: how good a cut after each row is. Both mean the same as in `Criterion`; categories are put in the
-    order of their (first) values. They are called from several threads at once, without Python's lock.
+    `evaluate` returns the risk of n rows and writes the value that a node of these rows predicts. `split` gets rows in
+    the order of a column and writes n - 1 numbers: how good a cut after each row is. Risk, value and goodness are those
+    of `Criterion`; categories are sorted by their (first) values. The functions are called from several threads at
+    once, without Python's lock.
 
     Parameters
     ----------
@@ -377,18 +378,17 @@ class CompiledCriterion(Criterion):
     user_data : ndarray, ctypes object or int, optional
         Data whose address the functions get as their last argument. A LowLevelCallable may have its own.
     n_values : int, default=1
-        How many numbers `evaluate` writes.
+        Number of values that `evaluate` writes.
     n_columns : int, default=1
-        Columns of y, which then has n rows of so many numbers each.
+        Number of columns of y. With more than one, y points to n rows of this many numbers.
 
     See Also
     --------
     Criterion : Criteria written in Python.
 
-    Examples
-    --------
-    The functions of a shared library are passed by name, as in ``CompiledCriterion.SPLIT(("split", library))``. These
-    two only show the arguments: they cut where adjacent values differ most.
+    Examples -------- The functions of a shared library are passed by name, as in ``CompiledCriterion.SPLIT(("split",
+    library))``. The two functions below are slow Python and only show the arguments: they cut where adjacent values
+    differ most.
 
     >>> import spinney
     >>> @spinney.CompiledCriterion.EVALUATE

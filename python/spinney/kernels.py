@@ -1,6 +1,6 @@
-"""Kernels as functions of two arrays of rows: each returns the matrix of values of all pairs.
+"""Kernels as functions of two arrays of rows, which return the matrix of the kernel values of all pairs.
 
-They can be passed to `spinney.SVC` and other machines, with other parameters by `functools.partial`:
+Pass them to `spinney.SVC` and related estimators; `functools.partial` sets their parameters:
 
 >>> from functools import partial
 >>> import spinney
@@ -95,7 +95,7 @@ def rbf(U: ArrayLike, V: ArrayLike | None = None, *, gamma: float = 1.0) -> Matr
     U, V : array-like
         As in `linear`.
     gamma : float, default=1.0
-        γ, which is 1 / (2 σ²) for the standard deviation σ.
+        γ, which is 1 / (2 σ²) for a Gaussian with standard deviation σ.
 
     Returns
     -------

@@ -1,11 +1,10 @@
-"""Calculators for the blackboard: impurities, gains and searches by hand, pruning step by step, losses, the bootstrap.
+"""Calculations for lectures: impurities, gains and split searches, pruning step by step, losses, the bootstrap.
 
 >>> from spinney.teaching import gain, impurity
 >>> impurity([400, 400]), gain([400, 400], [[300, 100], [100, 300]], "misclassification")
 (0.5, 0.25)
 
-The tables of examples are in `spinney.datasets`; the pictures are functions of `spinney`, such as
-`spinney.plot_losses`.
+The example tables are in `spinney.datasets`; functions that draw, such as `spinney.plot_losses`, are in `spinney`.
 """
 
 from spinney._evaluate.bootstrap import Bootstrap, bootstrap

@@ -91,8 +91,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         Parameters
         ----------
         **params : dict
-            New values. An option of an option object is named as in ``dart__rate``. Where the parameter holds no
-            option object, it becomes one.
+            New values. The options of an option object, such as `spinney.Dart`, have names like ``dart__rate``; a
+            parameter that holds no option object then becomes one.
 
         Returns
         -------
@@ -138,12 +138,12 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         Parameters
         ----------
         X : table of shape (n_samples, n_features), or stream
-            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
-            that is read some rows at a time, as by `spinney.scan`: y, sample_weight, offset and groups may then be the
-            names of columns.
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or a
+            list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
+            that is read in chunks, as by `spinney.scan`: y, sample_weight, offset and groups may then be the names of
+            its columns.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Target; in survival analysis, times as the class describes them.
+            Target; for `GradientBoostingSurvival`, times in one of the forms that its class docstring lists.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
@@ -270,14 +270,15 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         return first if added is None else first + added
 
     def to_predictor(self) -> RowPredictor:
-        """Return a predictor of single rows that takes microseconds per row.
+        """Return a predictor for single rows, which takes microseconds per row.
 
-        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+        The predictor does not check its input and starts no thread. It takes the values of a row in column order, or by
+        name.
 
         Returns
         -------
         BoostingRowPredictor
-            The handle; each thread needs its own.
+            The predictor; each thread needs its own.
         """
         if not self._predicts_alone:
             raise ValueError(
@@ -346,7 +347,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         Yields
         ------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions of the first rounds.
+            Predictions of the rounds so far.
         """
         for scores in self._staged_scores(X, offset):
             yield self._target_type.predictions(scores, self.boosting_, self._labels)

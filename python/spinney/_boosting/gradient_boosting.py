@@ -35,7 +35,7 @@ from spinney.inspect.explain.recursion import OF_BOOSTING, recursive_dependence
 
 
 def _initial_estimator(model: BaseBoosting) -> Any:
-    """Return the estimator of the initial scores: `init`, fitted, else a constant one of scikit-learn; or "zero"."""
+    """Return the estimator of the initial scores: `init`, fitted, or scikit-learn's dummy estimator; or "zero"."""
     check_is_fitted(model)
     if not model._predicts_alone or model.init == "zero":
         return model.__dict__.get("init_", "zero")
@@ -55,8 +55,9 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     """Gradient boosting for classification.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the scores so far. With more than two
-    classes a round has one tree per class. The model is the same, bit for bit, for any number of threads and any kind
-    of table.
+    classes a round has one tree per class. By default the model is the mean of several boosters, each of which holds
+    out one fold of the rows to choose its number of rounds; see `n_estimators`. The model is bit-identical for any
+    number of threads and any kind of table.
 
     Examples
     --------
@@ -161,8 +162,9 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
 class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     """Gradient boosting for regression.
 
-    Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. The model is the
-    same, bit for bit, for any number of threads and any kind of table.
+    Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. By default the
+    model is the mean of several boosters, each of which holds out one fold of the rows to choose its number of rounds;
+    see `n_estimators`. The model is bit-identical for any number of threads and any kind of table.
 
     Examples
     --------

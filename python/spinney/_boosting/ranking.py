@@ -174,7 +174,7 @@ def ranking_score(
     gains: str = "exponential",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Ranking quality of scores: the mean of a metric over the lists that have a relevant row.
+    """Return the quality of a ranking: the mean of a metric over the lists that have a relevant row.
 
     Parameters
     ----------
@@ -312,8 +312,8 @@ class GradientBoostingRanker(BaseBoosting):
     """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
 
     `predict` returns scores, by which the rows of a list are sorted, largest first; scores of different lists are not
-    comparable. Tied rows share their ranks, so that the order of the table does not matter. The model is the same, bit
-    for bit, for any number of threads and any kind of table.
+    comparable. Rows with equal scores share their ranks, so that the order of the table does not matter. The model is
+    bit-identical for any number of threads and any kind of table.
 
     Examples
     --------
@@ -360,7 +360,7 @@ class GradientBoostingRanker(BaseBoosting):
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
             a list of rows. Strings, categories, booleans and missing values are taken as they are. Or a table that is
-            read some rows at a time, as by `spinney.scan`: y, sample_weight, groups, offset and time may then be the
+            read in chunks, as by `spinney.scan`: y, sample_weight, groups, offset and time may then be the
             names of its columns.
         y : array-like of shape (n_samples,)
             Grades of relevance, at least 0: larger for rows that belong further up in their list.
@@ -442,7 +442,7 @@ class GradientBoostingRanker(BaseBoosting):
 
         The new value of a leaf is ``decay`` times its old value plus ``1 - decay`` times the value that a round of
         `fit` would compute from these rows, at the scores of the refitted rounds before. A leaf that no row reaches
-        does not change.
+        keeps its value.
 
         Parameters
         ----------

@@ -64,13 +64,13 @@ class SumOfTrees(TableEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Fraction of the total gain of splits that each column has."""
+        """Fraction of the total gain of the splits that is due to each column."""
         check_is_fitted(self)
         return self.schema_.credit_inputs(self.boosting_.importances(self.schema_.n_split_features))
 
     @property
     def estimators_(self) -> LazyGrid:
-        """The trees as estimators, created on demand, by round and score; with three classes or more, each has a score.
+        """The trees as estimators, created on demand, by round and score (one per class if there are three or more).
 
         Each is a regression tree that predicts its contribution to the score, and can be printed and drawn as such: a
         leaf shows its contribution, including the learning rate, and a split the mean over its rows.
@@ -121,10 +121,10 @@ class SumOfTrees(TableEstimator):
 
         The base value and the contributions add up to the score: the prediction, the logarithm of a mean (Poisson,
         gamma, Tweedie), the log-odds of the second of two classes, or one score per class, as `decision_function`
-        returns them. At splits on columns outside the coalition, both branches count in proportion to their training
-        rows. The base value is thus the mean score of the training rows, or close to it if each tree draws its rows
-        (``subsample`` below 1). With several quantiles, the scores are those before sorting: where they cross, a
-        prediction is the score of another quantile.
+        returns them. Where the value of a split's column counts as unknown, both branches are followed in proportion to
+        their training rows. The base value is thus the mean score of the training rows, or close to it if each tree
+        draws its rows (``subsample`` below 1). With several quantiles, predictions are sorted, but the explained scores
+        are not: where they cross, the prediction of a quantile is the score of another one.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class SumOfTrees(TableEstimator):
         background : table of shape (n_background, n_features), optional
             Rows that supply the values of unknown columns (interventional values); the result is the mean over these
             rows, and the base value is their mean score. The time grows with their number: a few hundred typical rows
-            suffice. None: both branches by the weight of the rows, as above.
+            suffice. None: both branches are followed, as above (path-dependent values).
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
             As in `predict`: added to the base value of each row.
 

@@ -353,11 +353,16 @@ _SAVED_TIMES = SavedState(
 class GradientBoostingSurvival(BaseBoosting):
     """Gradient boosting of times until an event, such as failure or death, that may not have happened yet.
 
-    A target is one number per row, a time, with a minus sign where the event had not happened by then (censored); a
-    structured array of (event, time), in either order; or, with ``loss="aft"``, two columns, the earliest and the
-    latest time at which the event may have happened: equal if the time is known, with a latest time of infinity if the
-    row is right-censored, and an earliest time of 0 if it is left-censored. The model is the same, bit for bit, for any
-    number of threads and any kind of table.
+    The target `y` has one of three forms:
+
+    - One number per row: the time of the event, or minus the last time at which it had not happened yet (censored).
+    - Two columns, or a structured array of two fields, in either order: booleans that are True where the event
+      happened, and times.
+    - With ``loss="aft"``, two columns: the earliest and the latest time at which the event may have happened. They are
+      equal if the time is known; the latest time is infinite if the row is right-censored, and the earliest is 0 if it
+      is left-censored.
+
+    The model is bit-identical for any number of threads and any kind of table.
 
     Examples
     --------

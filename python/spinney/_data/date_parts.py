@@ -63,7 +63,7 @@ def part_named(name: str) -> tuple[str, str] | None:
 
 
 def date_parts(X: TableLike, columns: Iterable[str] | None = None, parts: Sequence[str] = DEFAULT_PARTS) -> Any:
-    """Add parts of dates to a table: the month, the weekday, the hour.
+    """Add parts of dates to a table, such as the month, the weekday or the hour.
 
     Trees split dates at a point in time. Patterns that repeat every year, week or day need separate columns.
 
@@ -75,8 +75,8 @@ def date_parts(X: TableLike, columns: Iterable[str] | None = None, parts: Sequen
         Date columns to derive parts from. None: all of them.
     parts : sequence of str, default=("year", "month", "weekday", "hour")
         Some of "year", "quarter" (1 to 4), "month" (1 to 12), "day" (of the month), "day_of_year", "weekday" (1 is
-        Monday, 7 Sunday), "hour" and "minute". Hour and minute are left out for columns of whole days. Dates with a
-        time zone give their parts in UTC; for parts in local time, remove the time zone first.
+        Monday, 7 Sunday), "hour" and "minute". Hour and minute are left out for columns of whole days. The parts of
+        dates with a time zone are in UTC; for parts in local time, remove the time zone first.
 
     Returns
     -------

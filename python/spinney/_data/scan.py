@@ -104,9 +104,9 @@ class Scan:
 def scan(source: object, *, folder: str | None = None, memory: int | str = "256MB") -> Scan:
     """Read a table in batches, to fit models to more rows than fit into memory.
 
-    Target, weights, groups and offset are then names of columns. Models of gradient boosting, forests and single trees
-    are bit-identical to those fitted to the same rows in memory; but with ``n_estimators="auto"``, boosting fits linear
-    leaves only to tables in memory, of fewer than 20,000 rows.
+    In `fit`, target, weights, groups and offset are then names of columns. Gradient boosting, forests and single trees
+    are bit-identical to models fitted to the same rows in memory. One exception: with ``n_estimators="auto"``, boosting
+    has linear leaves only for tables of fewer than 20,000 rows in memory.
 
     Parameters
     ----------
@@ -116,15 +116,15 @@ def scan(source: object, *, folder: str | None = None, memory: int | str = "256M
         a function that returns a new iterator of tables; an iterable of tables. A source that can be read only once,
         such as a generator or a RecordBatchReader, is read once.
     folder : str, optional
-        Folder of the temporary files: the columns, and their bins during training. None: the system's folder for
+        Folder for temporary files, which hold the columns and, during a fit, their bins. None: the system's folder for
         temporary files.
     memory : int or str, default="256MB"
-        Approximate amount of these files that is held in memory at a time.
+        Approximate amount of the temporary files that is held in memory at a time.
 
     Returns
     -------
     Scan
-        The table, which is not read yet.
+        The table, which is read when a model is fitted or predicts.
 
     Examples
     --------

@@ -435,7 +435,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Labels of a classifier, predicted values of a regressor.
+            Labels of a classifier, or predicted values of a regressor.
         """
         mean = self._mean(X, "predict", params)
         return self._output.predictions(mean)
@@ -506,7 +506,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         )
 
     def fingerprint(self) -> str:
-        """Hash of the members, in their order, and of the columns of each; members must be models of spinney.
+        """Return a hash of the members, in order, and of the columns of each; all must be models of spinney.
 
         Returns
         -------

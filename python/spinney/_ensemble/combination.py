@@ -347,10 +347,10 @@ class BaseCombination(BaseEnsemble):
     def shap_values(self, X: TableLike) -> ShapValues:
         """Contribution of each column to each prediction: weighted means of the members' Shapley values.
 
-        They are exact if the prediction is linear in the sums of contributions. Probabilities of boosting are not, nor
-        are probabilities that a greedy stack calibrates; there, contributions to a sum are carried through the
-        nonlinear function along the straight line from the base value to the prediction (Aumann and Shapley 1974), so
-        that they add up to the prediction all the same.
+        The values are exact if the prediction is linear in the sums of contributions. The probabilities of boosting,
+        and those that a greedy stack calibrates, are nonlinear functions of such sums. There the contributions are
+        carried through the function along the straight line from the base value to the prediction (Aumann and Shapley
+        1974), so that they still add up to the prediction.
 
         Parameters
         ----------
@@ -387,7 +387,7 @@ class BaseCombination(BaseEnsemble):
         """Return the numbers that turn predictions of members into predictions of the ensemble, for fingerprints."""
 
     def fingerprint(self) -> str:
-        """Hash of the members, in their order, and of what combines them; all must be models of spinney.
+        """Return a hash of the members, in order, and of what combines them; all must be models of spinney.
 
         Returns
         -------

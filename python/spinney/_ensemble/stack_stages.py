@@ -49,7 +49,7 @@ def why_no_stages(model: Any) -> str | None:
 def staged_predict(self: Any, X: TableLike) -> Iterator[NDArray[Any]]:
     """Yield the predictions of the stack of the first member, of the first two, and so on.
 
-    The final estimator of each of them is fitted to the out-of-fold predictions of these members; the last stack is the
+    The final estimator of each stack is fitted to the out-of-fold predictions of its members; the last stack is the
     model itself.
 
     Parameters

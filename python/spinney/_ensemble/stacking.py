@@ -102,7 +102,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
             Any table that the members take: NumPy array, pandas, polars or pyarrow table, scipy sparse matrix, dict of
             columns or list of rows. Members get tables of the same kind.
         y : array-like of shape (n_samples,), or (n_samples, n_labels) of 0 and 1
-            Target. A classifier predicts several labels of 0 and 1 together if members and final estimator do.
+            Target. Several labels of 0 and 1 are predicted together if the members and the final estimator support
+            that.
         sample_weight : array-like of shape (n_samples,), optional
             For the final estimator and the members, if they take weights; warnings name those that do not. A weight of
             0 leaves the row out.
@@ -350,7 +351,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Labels of a classifier, predicted values of a regressor.
+            Labels of a classifier, or predicted values of a regressor.
         """
         rows = self._final_rows(X)
         return self._decoded(np.asarray(self.final_estimator_.predict(rows, **params)))
@@ -457,10 +458,10 @@ def _final_lacks(method: str) -> Callable[[StackingClassifier], str | None]:
 class StackingClassifier(ClassifierMixin, BaseStacking):
     """Classifiers whose predictions are combined by a final estimator.
 
-    For each fold, each member is fitted to the other folds and predicts the rows of this one; these out-of-fold
-    predictions are the columns that the final estimator is fitted to. New rows are predicted by members that were
-    refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble is the same for any
-    number of threads.
+    For each fold, each member is fitted to the other folds and predicts the rows of this one. The final estimator is
+    fitted to these out-of-fold predictions: each is a column of its training table. New rows are predicted by members
+    that were refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble is the
+    same for any number of threads.
 
     See Also
     --------
@@ -564,10 +565,10 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
 class StackingRegressor(RegressorMixin, BaseStacking):
     """Regressors whose predictions are combined by a final estimator.
 
-    For each fold, each member is fitted to the other folds and predicts the rows of this one; these out-of-fold
-    predictions are the columns that the final estimator is fitted to. New rows are predicted by members that were
-    refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble is the same for any
-    number of threads.
+    For each fold, each member is fitted to the other folds and predicts the rows of this one. The final estimator is
+    fitted to these out-of-fold predictions: each is a column of its training table. New rows are predicted by members
+    that were refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble is the
+    same for any number of threads.
 
     See Also
     --------

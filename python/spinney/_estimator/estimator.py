@@ -201,18 +201,18 @@ class Estimator(BaseEstimator):
     def save(self, file: Target) -> None:
         """Save the fitted model to a file for `spinney.load`, and for `spinney.load_predictor` if it predicts a target.
 
-        The file contains numbers and text, but no code. Parameters that only a fit needs are saved if they are numbers
-        or text: a random state that is not an integer becomes None, folds that are not a number become the default,
-        callbacks and scorers that are functions become None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold
-        predictions and the nodes of the training rows are not. For a forest fitted with ``keep_rows=True`` the rows
-        drawn for its trees are saved, and the targets, leaves and out-of-bag predictions of its training rows; the
-        out-of-bag score and curve are always saved. Members of an ensemble must be models of spinney; the rows that
-        were drawn for each are not saved. The file of an imputer contains the values of its training rows.
+        The file contains numbers and text, but no code. Parameters that only `fit` uses are saved if they are numbers
+        or text: a random state that is not an integer becomes None, folds that are not a number become the default, and
+        callbacks and scorers that are functions become None. At most 100 rows of ``cp_table_`` are saved; out-of-fold
+        predictions and the nodes of the training rows are not. The file of a forest fitted with ``keep_rows=True``
+        contains the rows drawn for each tree, and the targets, leaves and out-of-bag predictions of the training rows.
+        The out-of-bag score and curve are always saved. The members of an ensemble must be models of spinney; the rows
+        that were drawn for each member are not saved. The file of an imputer contains the values of its training rows.
 
         Parameters
         ----------
         file : str, path or binary file
-            Where to write. A file at a path is written atomically: an existing one is replaced in one step.
+            Where to write. A file at a path is written atomically: an existing file is replaced in one step.
         """
         check_is_fitted(self)
         write_file(file, self._to_bytes())

@@ -92,8 +92,8 @@ class Support(ShownAsTable):
     outside : ndarray of shape (n_samples, n_features), bool
         Whether a value lies outside the range of the training rows in its column.
     reason : ndarray of shape (n_samples, n_features), str
-        Why: "below" or "above" the range, a category (or a value in a column that had none) "unseen", "missing" in a
-        column without missing values at fit; else "".
+        Why a value is outside: "below" or "above" the range; "unseen" for a category that did not occur in training;
+        "missing" in a column without missing values in training; "" if the value is not outside.
     names : list of str
         The columns.
 
@@ -173,7 +173,8 @@ class Support(ShownAsTable):
         Returns
         -------
         frame
-            One row per predicted row: `effective_rows` (if known), `n_outside` (columns), and `outside` (which, why).
+            One row per predicted row: `effective_rows` (if known), `n_outside` (the number of columns outside), and
+            `outside` (which columns, and why).
         """
         columns: dict[str, list[Any]] = {}
         if self.effective_rows is not None:
@@ -211,7 +212,7 @@ def predict_support(estimator: TableEstimator, X: TableLike) -> Support:
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Rows. Categories that did not occur in training are reported, not refused, for any value of `unseen`.
+        Rows. Categories that did not occur in training are reported and raise no error, whatever `unseen` is.
 
     Returns
     -------
@@ -246,8 +247,8 @@ def predict_or_abstain(
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Rows. Categories that did not occur in training are abstained from, not refused, for any value of `unseen`;
-        those that `max_outside` allows are predicted according to `unseen`.
+        Rows. A category that did not occur in training raises no error, whatever `unseen` is: the row counts as outside
+        in this column. If `max_outside` allows that, the row is predicted according to `unseen`.
     max_outside : int, default=0
         Maximum number of columns in which a row may lie outside the range of the training rows; see
         `predict_support`.

@@ -111,7 +111,8 @@ class TableEstimator(Estimator):
     def to_predictor(self) -> RowPredictor:
         """Return a predictor for single rows, which takes microseconds per row.
 
-        It does not check its input, starts no thread and takes the values of a row in column order, or by name.
+        The predictor does not check its input and starts no thread. It takes the values of a row in column order, or by
+        name.
 
         Returns
         -------
@@ -344,7 +345,7 @@ def predict_log_proba(estimator: ProbabilityEstimator, X: TableLike) -> Floats:
 
 
 def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
-    """Scores of each row: of the second of two classes, or one number per class.
+    """Scores of each row: one number if there are two classes, otherwise one number per class.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class BiasVariance(ShownAsTable):
     Attributes
     ----------
     parts : dict from str to Decomposition
-        By name of the learner; ``result["name"]`` is one of them.
+        The decomposition of each learner, by its name; ``result["name"]`` returns the same.
     loss : {"squared", "zero_one"}
         The loss that is decomposed.
     n_repeats : int
@@ -155,7 +155,7 @@ class BiasVariance(ShownAsTable):
         return frame_of(columns, backend)
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
-        """Draw one bar per learner, stacked from noise, bias and variance; with `vary`, their curves.
+        """Draw noise, bias and variance: one stacked bar per learner or, with `vary`, curves.
 
         Parameters
         ----------
@@ -221,19 +221,21 @@ def bias_variance(
 ) -> BiasVariance:
     """Decompose the expected error of learners into noise, bias and variance.
 
-    Training samples come from a generator, or are bootstrap samples of a table, whose rows are then evaluated in the
-    repeats whose sample lacks them, or, with `time`, the latest rows in all repeats. All learners get the same samples.
+    Training samples come from a generator, or are bootstrap samples of a table. In the second case each row is
+    evaluated in the repeats whose sample does not contain it; with `time`, the latest rows are evaluated in all
+    repeats. All learners get the same samples.
 
-    *Squared loss*: error = noise + bias² + variance at each row, with unbiased estimates of all three; the bias² of a
-    learner that has none may come out slightly negative. Classifiers are evaluated by their probabilities, summed over
+    *Squared loss*: error = noise + bias² + variance at each row. All three estimates are unbiased, so that the bias² of
+    a learner without bias may come out slightly negative. Classifiers are evaluated by their probabilities, summed over
     classes (the Brier score).
 
-    *0-1 loss* (Domingos 2000): the main prediction is the most frequent class; the bias of a row is 1 if that is not
-    the truly most probable class. On unbiased rows the repeats that predict another class increase the error; on biased
-    ones those that predict the best class decrease it. The net variance is the difference.
+    *0-1 loss* (Domingos 2000): the main prediction of a row is its most frequent class over the repeats, and its bias
+    is 1 if that is not the truly most probable class. On unbiased rows, repeats that predict another class increase the
+    error; on biased rows, repeats that predict the most probable class decrease it. The net variance is the increase
+    minus the decrease.
 
-    For learners that average members (whose prediction is the mean over `estimators_`), the result has
-    the correlation of their predictions, which limits what averaging can do.
+    For learners whose prediction is the mean over `estimators_`, the result includes the correlation of the members'
+    predictions, which limits how much averaging can reduce the variance.
 
     Parameters
     ----------
@@ -245,25 +247,25 @@ def bias_variance(
         Evaluate one estimator with each value, such as ``{"max_depth": [1, 2, 4, 8]}``; `plot` then draws bias and
         variance as curves.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are drawn, or left out, together, also in validation sets of spinney's learners. Copies
-        of a row always stay together there.
+        Rows with the same label are drawn together or left out together. Learners of spinney also hold them out
+        together, as they always do with copies of a row.
     time : array-like of shape (n_samples,), optional
-        Times of the rows, numbers or dates. The latest fifth are test rows, samples are drawn from the rows before it,
-        and validation sets of spinney's learners are the latest rows of a sample.
+        Times of the rows, numbers or dates. The latest fifth of the rows are test rows, and samples are drawn from the
+        earlier ones. Learners of spinney that hold rows out take the latest rows of a sample.
     generator : callable, optional
-        Instead of rows: ``generator(rng, n)`` returns X and y of n rows, drawn with a `numpy.random.Generator`. If it
-        has a method ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted
-        labels.
+        Used instead of `X` and `y`: ``generator(rng, n)`` returns X and y of n rows, drawn with a
+        `numpy.random.Generator`. It may have a method ``truth(X)`` that returns the mean of y, or the class
+        probabilities in the order of the sorted labels.
     truth : callable, optional
-        As the method ``truth`` of a generator.
+        A function with the role of the generator's method ``truth``.
     n_train, n_test : int, default=100 and 1000
         Number of rows of each training set, and of test rows, drawn from a generator.
     n_repeats : int, default=100
         Number of training sets.
     loss : {"squared", "zero_one"}, optional
-        None: 0-1 loss for classifiers, squared loss for others.
+        None: 0-1 loss for classifiers, squared loss for regressors.
     random_state : int, RandomState or None, default=None
-        Draws the samples, and the random states of the learners.
+        Seed of the samples and of the learners' random states.
     n_jobs : int, optional
         Threads; None: all cores the process may use. The result is the same for any number.
 

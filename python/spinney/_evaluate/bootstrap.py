@@ -42,7 +42,7 @@ class Bootstrap:
 
     @property
     def bias(self) -> float:
-        """Mean of the replicates less the estimate."""
+        """Mean of the replicates minus the estimate."""
         return float(self.replicates.mean()) - self.estimate
 
     def interval(self, level: float = 0.95, method: Method = "percentile") -> tuple[float, float]:
@@ -111,14 +111,14 @@ class Bootstrap:
 def bootstrap(
     statistic: Callable[..., float], *data: Any, n_repeats: int = 2000, random_state: int | None = None
 ) -> Bootstrap:
-    """Compute a statistic in bootstrap samples: its standard error, bias and confidence intervals.
+    """Estimate the standard error, bias and confidence intervals of a statistic from bootstrap samples.
 
     Parameters
     ----------
     statistic : callable
         ``statistic(*data)`` returns a number.
     *data : tables or arrays
-        Of the same number of rows, which are drawn together: a sample, or X and y.
+        Data with the same number of rows, which are drawn together: one sample, or X and y.
     n_repeats : int, default=2000
         Bootstrap samples.
     random_state : int, optional

@@ -70,40 +70,41 @@ def compare(
 ) -> Comparison:
     """Compare models by cross-validation on the same folds, with paired differences and their uncertainty.
 
-    Training sets of folds overlap, so that their scores are not independent, and a plain t-test finds differences where
-    there are none. The corrected resampled t-test uses larger standard errors. Holm's correction accounts for the
-    number of models, and for the choice of the best one as the reference: it is then over all pairs. Both refer to
-    rows from the same distribution as this table.
+    The training sets of the folds overlap, so that scores are not independent, and a plain t-test finds differences
+    where there are none. The corrected resampled t-test uses larger standard errors. Holm's correction accounts for the
+    number of models; if the best model is the reference, it covers all pairs of models, because that choice depends on
+    the scores. Both tests refer to rows from the same distribution as this table.
 
-    Ctrl-C ends the comparison with the finished models. The row of a model that fails has the reason.
+    Ctrl-C ends the comparison and returns the results of the finished models. If a model fails, its row in the result
+    has the error message.
 
     Parameters
     ----------
     models : dict, list, estimator or str
-        Estimators of any library, values of ``spinney fit --model`` such as "forest", or pairs of a name and one of
-        these. Classifiers of other libraries are fitted to and scored on the codes of the classes.
+        Estimators of any library, model names of ``spinney fit --model`` such as "forest", or pairs of a name and one
+        of these. Classifiers of other libraries are fitted to, and scored on, classes coded as 0, 1, ….
     X : table of shape (n_samples, n_features)
         Rows; every model gets a table of the same type.
     y : array-like of shape (n_samples,)
         Target.
     cv : int, splitter, iterable of splits, or array of fold numbers, default=5
-        Folds; a number: random stratified folds.
+        Folds. For a number, folds are random, and stratified if the target has classes.
     repeats : int, default=2
         Repeats with new folds, if `cv` is a number.
     scoring : str, callable, list or dict of these, optional
-        Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without ``neg_``, and
-        short ones: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
+        Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without ``neg_``, or
+        short names: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
         accuracy (and ROC AUC for two classes), or root mean squared error and R², as in `study`; accuracy comes first
         if a model has no probabilities.
     positive : label, optional
-        Class of f1, precision, recall, average precision and lift. None: 1 if the
-        classes are 0 (or -1) and 1, the rarer of two others; with more classes, the mean over all.
+        The class to which f1, precision, recall, average precision and lift refer. None: class 1 if the classes are 0
+        (or -1) and 1, else the rarer of two classes; with more classes, the metric is averaged over all of them.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are held out together, also in validation sets of spinney's models.
+        Rows with the same label are held out together, also by models of spinney that hold rows out themselves.
     time : array-like of shape (n_samples,), optional
-        Times: held-out rows are later than training rows, also in validation sets of spinney's models.
+        Times: held-out rows are later than training rows, also in models of spinney that hold rows out themselves.
     sample_weight : array-like of shape (n_samples,), optional
-        For models and metrics that take weights.
+        Weights, for models and metrics that take them.
     reference : str, optional
         Model that the others are compared with. None: the best. Naming one in advance gives smaller p-values.
     baseline : bool, default=True
@@ -111,22 +112,23 @@ def compare(
     learning_curves : bool or array-like of float, default=False
         Whether to compute learning curves, by default at 10, 25, 50 and 75% of the training rows.
     task : {"auto", "classification", "regression"}, default="auto"
-        Task of models such as "forest". "auto": the task of the estimators among the models; without any, the rule of
-        `study`: classification for labels, and for integers with at most ten distinct values.
+        Task of models that are passed by name, such as "forest". "auto": the task of the estimators among the models;
+        without any, classification for labels, and for integers with at most ten distinct values (the rule of `study`).
     error_score : float or "raise", default=nan
         Score of a model on a fold on which it fails.
     minutes : float, optional
         Time limit: no fit starts after it, and unfinished models are left out.
     parallel : bool, default=False
-        Whether fits run in parallel, on one thread each if there are enough: faster, but times are not comparable.
-        A distributed joblib backend (``joblib.parallel_config(backend="dask")``) is used.
+        Whether fits run in parallel, each on one thread if there are enough fits for all threads. This is faster, but
+        the times of the models are not comparable. A distributed joblib backend
+        (``joblib.parallel_config(backend="dask")``) is used.
     n_jobs : int, optional
-        Threads. None: all that the process may use. Scores of spinney's models do not depend on it.
+        Number of threads. None: all that the process may use. The scores of spinney's models do not depend on it.
     random_state : int, RandomState or None, default=0
-        Seed of the folds, and of models without a random state.
+        Seed of the folds, and of models whose random state is not set.
     progress : bool, callable or None, default=None
-        Whether to report progress on standard error. None: in a terminal or notebook, if it takes over two seconds. A
-        function is called with the number of finished fits, the total number, the current step, and the seconds left.
+        Whether to report progress on standard error. None: in a terminal or notebook, after two seconds. A function is
+        called with the number of finished fits, the total number, the current step, and the seconds left.
 
     Returns
     -------
@@ -327,17 +329,17 @@ class Comparison(ShownAsTable):
     fit_seconds, predict_seconds : ndarray of shape (n_models, n_folds)
         Time of each fit, and of the first prediction of the held-out rows.
     errors : dict of str to str
-        Errors of models that lack a score.
+        The error message of each model that failed.
     best_ : str
         The model with the best mean of the first metric.
     reference_ : str
         The model that the others are compared with.
     is_reference_named : bool
-        Whether it was named in advance, or is the best model.
+        True if the reference was named in advance, False if it is the best model.
     estimators : dict of str to estimator
         The models, unfitted, as they were compared.
     unfinished : list of str
-        Models that an interruption or the time limit has stopped.
+        Models that were not finished because of an interruption or the time limit.
     curves : dict of str to ndarray of shape (n_sizes, n_folds)
         Learning curves: the first metric by the number of training rows.
     curve_rows : ndarray of shape (n_sizes,)
@@ -414,7 +416,7 @@ class Comparison(ShownAsTable):
         return float(values.mean()), corrected_error(values, self.n_test / self.n_train)
 
     def differences(self, reference: str | None = None, metric: str | None = None) -> dict[str, Difference]:
-        """Return the differences of each model to a reference, paired by fold, with the corrected resampled t-test.
+        """Return the difference of each model to a reference, paired by fold, with the corrected resampled t-test.
 
         Parameters
         ----------
@@ -426,7 +428,8 @@ class Comparison(ShownAsTable):
         Returns
         -------
         dict of str to Difference
-            By model: mean, error, low, high, p_value, p_holm.
+            By model: the `mean` difference, its standard `error`, its 95% confidence interval from `low` to `high`, the
+            `p_value`, and `p_holm`, the p-value with Holm's correction.
         """
         reference = self.reference_ if reference is None else reference
         if reference not in self.names:

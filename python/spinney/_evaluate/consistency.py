@@ -99,16 +99,16 @@ def consistency(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Consistency:
-    """Estimate the error of learners for growing training samples, next to the Bayes error of their source.
+    """Estimate the error of learners for growing training samples, and the Bayes error of the data source.
 
-    A learner is consistent if its error tends to the Bayes error: nearest neighbours do if k grows, but k / n tends to
-    0; one neighbour alone does not.
+    A learner is consistent if its error tends to the Bayes error. The k-nearest neighbours are consistent if k grows
+    while k / n tends to 0; a single neighbour is not.
 
     Parameters
     ----------
     learners : dict from str to estimator, or to function
-        Classifiers, or functions from the number of training rows to a classifier, for rules whose parameters depend
-        on it.
+        Classifiers, or functions from the number of training rows to a classifier, whose parameters may then depend on
+        this number.
     source : callable
         ``source(rng, n)`` draws rows of classes 0, 1, ..., and ``source.truth(X)`` returns their probabilities, as
         `spinney.datasets.TwoSources` and `ThresholdClasses` do.

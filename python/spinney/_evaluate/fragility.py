@@ -43,13 +43,13 @@ class Fragility(ShownAsTable):
     ----------
     columns : dict of lists
         One entry per split, in preorder: `node`, `depth`, `column`, `cut` (the left side in words), `n` (rows),
-        `survival` (fraction of the samples whose tree splits on the same column at the same position), `given_parent`
-        (the same among those in which the parent split survives; NaN if there are none), `same_cut` (fraction of the
-        samples in which also at most `tolerance` of the node's rows change sides), `threshold` with `threshold_low`,
-        `threshold_median` and `threshold_high` (5 %, 50 % and 95 % points where the split survives; NaN for
-        categories), `similarity` (mean Jaccard similarity of the sets of categories that go left; NaN for numbers),
-        `runner_up` (column of the second-best split, None if there is none), and `margin` (1 - its gain / the gain of
-        the column chosen, NaN without a runner-up).
+        `survival` (fraction of the bootstrap samples whose tree splits on the same column at the same position),
+        `given_parent` (the same among those in which the parent split survives; NaN if there are none), `same_cut`
+        (fraction of the samples in which also at most `tolerance` of the node's rows change sides), `threshold` with
+        `threshold_low`, `threshold_median` and `threshold_high` (5 %, 50 % and 95 % points where the split survives;
+        NaN for categories), `similarity` (mean Jaccard similarity of the sets of categories that go left; NaN for
+        numbers), `runner_up` (column of the second-best split, None if there is none), and `margin` (1 - its gain / the
+        gain of the column chosen, NaN without a runner-up).
     root_columns : dict from str to float
         Fraction of the samples by column of the root split, descending; "(no split)" if the tree is a single leaf.
     churn : float
@@ -95,7 +95,7 @@ class Fragility(ShownAsTable):
         return frame_of(self.columns, backend)
 
     def plot(self, *, max_splits: int = 20, ax: Axes | None = None) -> Axes:
-        """Draw the survival of each split as a bar; the dark part is the fraction with the same cut, too.
+        """Draw the survival of each split as a bar, whose dark part is the fraction with the same cut.
 
         Parameters
         ----------
@@ -167,41 +167,43 @@ def fragility(
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Fragility:
-    """Report how often each split of a fitted tree recurs in trees fitted to bootstrap samples.
+    """Return how often each split of a fitted tree recurs in trees fitted to bootstrap samples.
 
     The tree is fitted again, with all its parameters, to bootstrap samples: as many rows as there are, drawn with
-    replacement. A row drawn twice has twice the weight, and counts twice for `min_samples_leaf`. With unequal weights,
-    and for `min_samples_split`, each row counts once, and the minimum number of rows is lowered to 63 %, the fraction
-    of the rows that a sample contains. Rows that were passed to `fit` as X_val are not used.
+    replacement. A row drawn twice has twice the weight, and counts twice for `min_samples_leaf`. For
+    `min_samples_split`, and for both with unequal weights, class weights, costs or priors, a row counts once, and the
+    minimum number of rows is lowered to 63 %, the fraction of distinct rows in a sample. Rows that were passed to `fit`
+    as X_val are not used.
 
     Splits are compared by their position: the split at the root with the root of each bootstrap tree, its left child
-    with the left child if both roots split on the same column, and so on. Where the sides of a category split are
-    exchanged, they are matched by the categories they share.
+    with the left child if both roots split on the same column, and so on. If the two sides of a category split are
+    exchanged in a bootstrap tree, they are matched by the categories that they share.
 
-    The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion;
-    with a close runner-up another sample may well choose the other column. In trees of more than 500 splits only those
-    with the most rows have one. Its gain takes account of `feature_costs` and of costs that act as class weights only.
+    The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion; if
+    its gain is close, another sample may well choose the other column. In trees of more than 500 splits, only the
+    splits with the most rows have a runner-up. Its gain includes `feature_costs`, and misclassification costs only if
+    they act as class weights.
 
     Parameters
     ----------
     estimator : decision tree
         Fitted to X, y and sample_weight.
     X : table of shape (n_samples, n_features)
-        The rows it was fitted to.
+        The rows that the tree was fitted to.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Their target.
     sample_weight : array-like of shape (n_samples,), optional
         Their weights.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are drawn together, and held out together where the tree is pruned by folds.
+        Rows with the same label are drawn together, and held out together if the tree is pruned by cross-validation.
     n_bootstraps : int, default=100
-        Number of samples.
+        Number of bootstrap samples.
     tolerance : float, default=0.1
         Two cuts of a column are the same if at most this fraction of the node's rows changes sides.
     random_state : int, RandomState or None, default=None
-        Draws the samples.
+        Seed of the samples.
     n_jobs : int, optional
-        Threads; None: as the estimator. The report is the same for any number.
+        Number of threads; None: that of the estimator. The result is the same for any number.
 
     Returns
     -------

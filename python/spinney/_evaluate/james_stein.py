@@ -48,7 +48,7 @@ class JamesStein:
     y: Floats
 
     def plot(self, *, truth: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
-        """Plot the estimates before and after the shrinkage, a line for each.
+        """Plot the estimates before and after the shrinkage, with a line for each estimate.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ def james_stein(
     n_fitted: int = 0,
     positive_part: bool = False,
 ) -> JamesStein:
-    r"""Shrink estimates of several unknown means towards a target; their total squared error falls.
+    r"""Shrink estimates of several unknown means towards a target, which lowers their expected total squared error.
 
     Each y_i estimates a separate mean with a known variance :math:`V_i`. If the means scatter around a target with the
     variance A, the best estimate retains the fraction :math:`1 - V_i / (V_i + A)` of each distance to the target.
@@ -89,13 +89,14 @@ def james_stein(
 
     .. math:: c_i = 1 - \frac{I - r - 2}{Q(A)} \, \frac{V_i}{V_i + A},
 
-    where r is the number of coefficients of the target that were estimated from `y`: 1 for the mean, whose weights
-    are :math:`1 / (V_i + A)`. With equal variances this is the estimator of James and Stein [1]_, towards the mean
-    :math:`c = 1 - (I - 3) \sigma^2 / \sum (y_i - \bar y)^2`, towards a fixed target the same with I - 2. With unequal
-    ones and A > 0 it is the empirical Bayes estimate of Efron and Morris [2]_ with Morris' constant [3]_.
+    where I is the number of estimates and r the number of coefficients of the target that were estimated from `y`: 1
+    for the mean, whose weights are :math:`1 / (V_i + A)`. With equal variances this is the estimator of James and Stein
+    [1]_: towards the mean, :math:`c = 1 - (I - 3) \sigma^2 / \sum (y_i - \bar y)^2`; towards a fixed target, the same
+    with I - 2 and the target in place of the mean. With unequal variances and A > 0 it is the empirical Bayes estimate
+    of Efron and Morris [2]_ with Morris' constant [3]_.
 
-    With equal variances the expected total squared error is below that of `y` itself, whatever the means are. With
-    unequal ones that holds on average over means that scatter around the target.
+    With equal variances, the expected total squared error is below that of `y` itself, whatever the means are. With
+    unequal variances, this holds on average over means that scatter around the target.
 
     Parameters
     ----------
@@ -104,8 +105,9 @@ def james_stein(
     variance : float or array-like of shape (n,), optional
         Their variances: one for all, or one each. None with a family.
     family : {"binomial", "poisson"}, optional
-        Compute the variances: `y` are fractions of successes in n trials, or events per unit of an exposure n, and
-        m their mean weighted by n; the variances are m (1 - m) / n, or m / n.
+        Compute the variances. "binomial": `y` are fractions of successes in n trials, with the variances m (1 - m) / n.
+        "poisson": `y` are events per unit of an exposure n, with the variances m / n. In both, m is the mean of `y`
+        weighted by n.
     n : float or array-like of shape (n,), optional
         With a family: trials, or exposure, of each estimate.
     target : "mean", float or array-like of shape (n,), default="mean"
@@ -114,8 +116,8 @@ def james_stein(
     n_fitted : int, default=0
         Number of coefficients of the target that were estimated from this `y`: 2 for a fitted straight line.
     positive_part : bool, default=False
-        Whether to replace negative factors by 0, which never increases the expected error: a negative factor moves an
-        estimate beyond its target.
+        Whether to replace negative factors by 0. That never increases the expected error, because a negative factor
+        moves an estimate beyond its target.
 
     Returns
     -------

@@ -33,7 +33,7 @@ class KernelDensity:
     bandwidths : ndarray of shape (n_bandwidths,)
         Bandwidths that were compared; empty if the bandwidth was given.
     risks : ndarray of shape (n_bandwidths,)
-        Leave-one-out estimate of the integrated squared error of each, less a constant.
+        Leave-one-out estimate of the integrated squared error of each bandwidth, up to a constant.
     """
 
     values: Floats = field(repr=False)
@@ -62,7 +62,7 @@ class KernelDensity:
         return np.concatenate(found) if found else np.zeros(0)
 
     def plot(self, *, bin_width: float | None = None, ax: Axes | None = None) -> Axes:
-        """Plot the density, beside a histogram.
+        """Plot the density, over a histogram if `bin_width` is set.
 
         Parameters
         ----------
@@ -91,9 +91,9 @@ def kernel_density(values: ArrayLike, bandwidth: float | Literal["cv"] = "cv") -
     values : array-like of shape (n_samples,)
         Numbers of one column; missing values are left out.
     bandwidth : float or "cv", default="cv"
-        Standard deviation of the kernel. "cv": the one with the least leave-one-out estimate of the integrated squared
-        error, ∫ f² − 2/n Σ f₋ᵢ(xᵢ), of forty between a twentieth of and twice the normal reference bandwidth. If the
-        values are rounded, it is not less than their unit.
+        Standard deviation of the kernel. "cv": of forty candidates, from a twentieth of the normal reference bandwidth
+        to twice this bandwidth, the one with the smallest leave-one-out estimate of the integrated squared error, ∫ f²
+        − 2/n Σ f₋ᵢ(xᵢ). If the values are rounded, the bandwidth is at least the unit of rounding.
 
     Returns
     -------

@@ -53,12 +53,12 @@ class PerceptronSteps(list[PerceptronStep]):
         self.X, self.y = X, y
 
     def plot(self, *, max_updates: int = 8) -> Figure:
-        """Plot the line before and after each update, with a ring around the row that caused it, for two columns.
+        """Plot the line of two columns before and after each update, with a ring around the row that caused it.
 
         Parameters
         ----------
         max_updates : int, default=8
-            Panels: the first updates, and always the last.
+            Maximum number of panels: the first updates, and always the last one.
 
         Returns
         -------
@@ -94,7 +94,7 @@ def perceptron_steps(
     eta0 : float, default=1.0
         The learning rate η.
     max_epochs : int, default=1000
-        Passes after which to end, if some rows are still misclassified.
+        Maximum number of passes over the rows.
 
     Returns
     -------

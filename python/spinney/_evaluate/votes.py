@@ -32,8 +32,8 @@ def member_votes(
     Parameters
     ----------
     model : estimator
-        Fitted: a forest, extra-trees, bagging, AdaBoost or voting of classes.
-        AdaBoost needs members that vote (``algorithm="samme"``, ``"m1"`` or ``"real"``).
+        A fitted classifier: a forest, extra-trees, bagging, AdaBoost or voting. AdaBoost needs members that predict
+        classes (``algorithm="samme"``, ``"m1"`` or ``"real"``).
     X : table of shape (n_samples, n_features)
         Rows.
 

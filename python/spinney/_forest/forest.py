@@ -116,7 +116,7 @@ class BaseForest(GrowingEstimator):
             are whole multiples of the smallest, samples are drawn as if rows were repeated; other weights (and those of
             rows in groups) multiply how often a row is drawn.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are drawn, or left out of a sample, together.
+            Rows with the same label are drawn together, or left out of a sample together.
 
         Returns
         -------
@@ -281,8 +281,9 @@ class BaseForest(GrowingEstimator):
             permuted among the out-of-bag rows. "unbiased": decrease of the impurity (Gini, or variance) with one factor
             of its square from out-of-bag rows, so that columns without information get 0 on average, however many
             values they have. "impurity": fraction of the decrease of the impurity on the rows of the sample, as
-            `feature_importances_`: columns with many values are overrated. By the last two, the gain of an oblique
-            split is divided among its columns by the size of their coefficients for standardised columns.
+            `feature_importances_`: columns with many values are overrated. With the last two kinds, the gain of an
+            oblique split is divided among its columns in proportion to the size of their coefficients for standardised
+            columns.
         sample_weight : array-like of shape (n_samples,), optional
             Weights as passed to `fit`; rows of weight 0 are not evaluated.
         loss : str, optional
@@ -297,7 +298,7 @@ class BaseForest(GrowingEstimator):
         n_repeats : int, default=1
             Permutations of each column in each tree.
         by_row : bool, default=False
-            Whether to compute the importances of single rows, too, with permutation.
+            Whether to compute the permutation importances of single rows too.
         random_state : int, RandomState or None, default=None
             Seed of the permutations; None: the seed of the forest, so that results are reproducible.
 

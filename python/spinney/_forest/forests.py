@@ -10,11 +10,11 @@ from spinney.inspect.explain.recursion import OF_TREES, recursive_dependence
 
 @estimator
 class RandomForestClassifier(ForestClassifier):
-    """A random forest for classes: trees on bootstrap samples, with random columns at each node.
+    """A random forest for classification: trees on bootstrap samples, which consider random columns at each node.
 
     See Also
     --------
-    ExtraTreesClassifier : Thresholds drawn at random, all rows for every tree.
+    ExtraTreesClassifier : Draws split thresholds at random, and fits every tree to all rows.
     DecisionTreeClassifier : One tree.
 
     Examples
@@ -34,11 +34,11 @@ class RandomForestClassifier(ForestClassifier):
 @recursive_dependence(OF_TREES)
 @estimator
 class RandomForestRegressor(ForestRegressor):
-    """A random forest for a numeric target: trees on bootstrap samples, which consider all columns by default.
+    """A random forest for regression: trees on bootstrap samples, which consider all columns by default.
 
     See Also
     --------
-    ExtraTreesRegressor : Thresholds drawn at random, all rows for every tree.
+    ExtraTreesRegressor : Draws split thresholds at random, and fits every tree to all rows.
     DecisionTreeRegressor : One tree.
 
     Examples
@@ -57,11 +57,11 @@ class RandomForestRegressor(ForestRegressor):
 
 @estimator
 class ExtraTreesClassifier(ForestClassifier):
-    """A forest for classes whose thresholds are drawn at random.
+    """Extremely randomised trees for classification: a forest whose split thresholds are drawn at random.
 
     See Also
     --------
-    RandomForestClassifier : The best split of the columns tried, on bootstrap samples.
+    RandomForestClassifier : Uses the best split of the considered columns, and bootstrap samples.
     ExtraTreeClassifier : One tree.
 
     Examples
@@ -79,11 +79,11 @@ class ExtraTreesClassifier(ForestClassifier):
 
 @estimator
 class ExtraTreesRegressor(ForestRegressor):
-    """A forest for a numeric target whose thresholds are drawn at random.
+    """Extremely randomised trees for regression: a forest whose split thresholds are drawn at random.
 
     See Also
     --------
-    RandomForestRegressor : The best split of the columns tried, on bootstrap samples.
+    RandomForestRegressor : Uses the best split of the considered columns, and bootstrap samples.
     ExtraTreeRegressor : One tree.
 
     Examples

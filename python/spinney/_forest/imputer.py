@@ -135,15 +135,14 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Fill missing values by the proximities of a random forest.
 
     Each column is first filled with its median (categories: the most frequent value). Then a forest is grown, and each
-    missing value replaced by the mean of the values of other rows, weighted by their proximity (categories: the one of
-    the largest weight). This is repeated for some iterations (Breiman and Cutler 2003). Without a target, the forest
-    learns to distinguish the rows from rows whose columns were shuffled.
+    missing value is replaced by the mean of the other rows' values, weighted by their proximity, which is the fraction
+    of the trees in which two rows share a leaf (categories: the value with the largest weight). This is repeated for
+    some iterations (Breiman and Cutler 2003). Without a target, the forest learns to distinguish the rows from rows
+    whose columns were shuffled.
 
-    Notes
-    -----
-    The result is a table of the same library with the same dtypes, in which only missing cells have changed. In columns
-    of integers, means are rounded. `fit_transform` fills the training rows by the forests during fit; `transform`
-    treats all rows as new, so that the two fill training rows slightly differently.
+    Notes ----- The result is a table of the same library with the same dtypes, in which only missing cells have
+    changed. In columns of integers, means are rounded. `fit_transform` fills the training rows during the fit;
+    `transform` treats all rows as new, so that the two fill training rows slightly differently.
 
     Examples
     --------
@@ -277,7 +276,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            Rows. Categories that did not occur in fit are not changed.
+            Rows. Categories that did not occur during `fit` are not changed.
 
         Returns
         -------

@@ -40,11 +40,11 @@ _SAVED = SavedState(
 
 @estimator
 class IsolationForest(OutlierMixin, UnsupervisedForest):
-    """Detect outliers: rows that few random splits separate from the others.
+    """Isolation forest: detects outliers, which few random splits separate from the other rows.
 
     Each tree is grown on a small sample, by a random threshold of a random column at each node, without a target. A
-    row's score compares the length of its paths with that of an unsuccessful search in a binary tree (Liu, Ting and
-    Zhou 2008).
+    row's score compares the mean length of its paths with that of an unsuccessful search in a binary search tree (Liu,
+    Ting and Zhou 2008).
 
     See Also
     --------
@@ -81,8 +81,8 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         y : ignored
             Not used.
         sample_weight : array-like of shape (n_samples,), optional
-            A row of weight 2 counts as two rows, a weight of 0 leaves the row out. Rows are drawn in proportion;
-            weights that are not whole multiples of the smallest are rounded to sixteenths of their mean.
+            A row of weight 2 counts as two rows; a weight of 0 leaves the row out. Rows are drawn in proportion to
+            their weights. Weights that are not whole multiples of the smallest are rounded to sixteenths of their mean.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
 
     @property
     def estimators_features_(self) -> list[NDArray[np.intp]]:
-        """Columns of each tree: all, as the columns that it may split on are drawn by the engine."""
+        """Columns of each tree: all of them. The columns that a tree may split on are drawn during its growth."""
         check_is_fitted(self)
         return [np.arange(self.n_features_in_) for _ in range(self.forest_.n_trees)]
 
@@ -198,9 +198,10 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         return np.where(self.decision_function(X) < 0, -1, 1).astype(np.int64)
 
     def to_predictor(self) -> IsolationRowPredictor:  # type: ignore[override]
-        """Prepare a handle that scores one row at a time, in microseconds.
+        """Return a predictor that scores single rows, which takes microseconds per row.
 
-        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+        The predictor does not check its input and starts no thread. It takes the values of a row in column order, or by
+        name.
 
         Returns
         -------

@@ -148,15 +148,15 @@ def prototypes(
     n_neighbors : int, optional
         Number of nearest neighbours, including the row itself; None: the size of the smallest class, at most 100.
     kind : {"all", "oob"}, default="all"
-        Trees that count, as of `proximity`. "oob" needs the rows that the forest was fitted on.
+        Which trees are used; see `proximity`. With "oob", `X` must be the rows that the forest was fitted on.
 
     Returns
     -------
     frame
-        From polars or pyarrow if `X` is, else from pandas if it is installed. Three rows per prototype: the lower
-        quartile, the median and the upper quartile, in the columns of `X`; for categories, the most frequent value in
-        the row of the median. The first columns are the class, the number of the prototype (from 1), the position of
-        the row, the number of its neighbours of the class, and the statistic.
+        A polars or pyarrow table if `X` is one, else a pandas frame if pandas is installed. Three rows per prototype:
+        the lower quartile, the median and the upper quartile, in the columns of `X`; for categories, the most frequent
+        value in the row of the median. The first columns are the class, the number of the prototype (from 1), the
+        position of the row, the number of its neighbours of the class, and the statistic.
 
     Examples
     --------

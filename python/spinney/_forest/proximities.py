@@ -409,14 +409,16 @@ def proximity(
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Rows. For all kinds but "all" and without `Y`, those that the forest was fitted on, in the same order.
+        Rows. Without `Y`, and with another `kind` than "all", they must be the rows that the forest was fitted on, in
+        the same order.
     Y : table of shape (n_others, n_features), optional
-        Rows to compare `X` to; None: `X` itself. For all kinds but "all", the training rows; the rows of `X` then
-        count as new rows.
+        Rows to compare `X` to; None: `X` itself. With another `kind` than "all", they must be the training rows, and
+        the rows of `X` count as new rows.
     kind : {"all", "oob", "in_bag", "gap"}, default="all"
-        Trees that count: all; those grown without both rows; those grown on both; or, for each row of `X`, those grown
-        without it, the weight of a tree being divided among its sampled rows in the leaf. By "all", training rows of
-        the same class appear closer than they are, because the trees were grown to separate the classes.
+        Which trees are used. "all": all trees. "oob": the trees grown without either row. "in_bag": the trees grown on
+        both rows. "gap": for each row of `X`, the trees grown without it, where the weight of a tree is divided among
+        its sampled rows in the leaf. With "all", training rows of the same class appear closer than they are, because
+        the trees were grown to separate the classes.
     n_neighbors : int, optional
         Return only the largest proximities of each row. Without `Y`, an entry is returned if it is among the largest of
         either row, so that the result is symmetric.
@@ -428,7 +430,8 @@ def proximity(
     Returns
     -------
     ndarray or csr_array of shape (n_samples, n_samples) or (n_samples, n_others)
-        Without `Y` symmetric, with 1 in the diagonal. For "gap" the rows add up to 1 and the diagonal is 0.
+        Proximities. Without `Y` the matrix is symmetric, with 1 on the diagonal; with "gap", each row adds up to 1 and
+        the diagonal is 0.
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
@@ -476,7 +479,7 @@ def outlier_score(forest: TableEstimator, X: TableLike, y: ColumnLike = None, *,
         Their classes; with several outputs, each combination is a class. None, and in a regression: all rows are one
         class.
     kind : {"all", "oob"}, default="all"
-        Trees that count, as of `proximity`. "oob" needs the rows that the forest was fitted on.
+        Which trees are used; see `proximity`. With "oob", `X` must be the rows that the forest was fitted on.
 
     Returns
     -------
@@ -501,8 +504,8 @@ def outlier_score(forest: TableEstimator, X: TableLike, y: ColumnLike = None, *,
 def proximity_map(forest: TableEstimator, X: TableLike, n_components: int = 2) -> Floats:
     """Compute coordinates of rows whose distances approximate the square root of 1 - proximity.
 
-    Classical scaling of the proximities, by the leading singular vectors of the centred matrix of rows and leaves; the
-    matrix of proximities is not computed.
+    The coordinates are those of classical multidimensional scaling. They are computed from the leading singular vectors
+    of the centred matrix of rows and leaves, without the matrix of proximities.
 
     Parameters
     ----------

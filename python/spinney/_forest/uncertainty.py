@@ -408,7 +408,7 @@ def leaf_weights(forest: TableEstimator, X: TableLike = None, *, oob: bool = Fal
     """Return the weight of each training row in the prediction for each row.
 
     The weight of a training row is its fraction of the weight of the leaf that both rows fall into, averaged over the
-    trees; the weights of a row add up to 1. They are a conditional distribution of the target (Meinshausen 2006):
+    trees; the weights of a row add up to 1. They define a conditional distribution of the target (Meinshausen 2006):
     ``leaf_weights(X) @ y`` is the mean that a regression forest with squared error predicts.
 
     Parameters
@@ -429,10 +429,11 @@ def leaf_weights(forest: TableEstimator, X: TableLike = None, *, oob: bool = Fal
 def predict_standard_error(
     forest: TableEstimator, X: TableLike, method: str = "infinitesimal", *, corrected: bool = True
 ) -> Floats:
-    """Estimate the standard error of each prediction over training samples of this size.
+    """Estimate the standard error of each prediction over training samples of the same size.
 
-    It measures the uncertainty of the mean (or of the class probabilities), not the deviation of single targets; for
-    that see `predict_interval`. The estimate uses the samples of the trees (Wager, Hastie and Efron 2014).
+    The standard error measures the uncertainty of the mean (or of the class probabilities), not the spread of single
+    targets, for which see `predict_interval`. The estimate uses the samples of the trees (Wager, Hastie and Efron
+    2014).
 
     Parameters
     ----------
@@ -442,8 +443,8 @@ def predict_standard_error(
         The infinitesimal jackknife, or the jackknife after bootstrap. The first supports samples with and without
         replacement, whole weights and strata, the second only samples with replacement. Groups are left out as a whole.
     corrected : bool, default=True
-        Whether to subtract the bias of the variance by the limited number of trees. Negative variances are set to 0,
-        with a warning: then more trees are needed.
+        Whether to subtract the bias that the limited number of trees adds to the variance. Variances that become
+        negative are set to 0, with a warning: more trees are needed then.
 
     Returns
     -------

@@ -204,11 +204,11 @@ _OF_TREES = GrowingEstimator._parameter_constraints
 class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
     """Encode rows by the leaves of random trees, grown without a target.
 
-    Similar rows share leaves: a linear model of the encoding is a smooth, non-linear model of the columns.
+    Similar rows share leaves, so that a linear model of the encoding is a smooth, non-linear model of the columns.
 
     See Also
     --------
-    RandomForestClassifier.leaf_embedding : The same encoding by trees grown for a target.
+    RandomForestClassifier.leaf_embedding : Encodes rows by the leaves of trees that were grown for a target.
 
     Examples
     --------
@@ -259,12 +259,12 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         y : ignored
             Not used.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights, as of `fit`.
+            Weights, as in `fit`.
 
         Returns
         -------
         csr_array or ndarray of shape (n_samples, n_leaves)
-            As of `transform`.
+            As returned by `transform`.
         """
         return self._code(self._grow(X, sample_weight))
 

@@ -219,9 +219,9 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
     """Logistic regression for any table.
 
     A numeric column is one term, a category has one term for each value, and a column with missing values has a further
-    indicator term. The coefficients minimise the log loss plus their squares divided by 2 `C`. With more than two
-    classes each class has a score (multinomial). Newton's method converges to full precision, and the coefficients are
-    bit-identical on every processor.
+    indicator term. The coefficients minimise the log loss plus the sum of their squares divided by 2 `C`. With more
+    than two classes each class has a score (multinomial). Newton's method converges to full precision, and the
+    coefficients are bit-identical on every processor.
 
     See Also
     --------
@@ -262,17 +262,17 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from further rows, without the earlier ones.
+        """Update the model with further rows; the earlier ones are not needed any more.
 
-        The log loss of earlier rows is replaced by its expansion of second order at the coefficients of their call, so
-        that each call is a short fit by Newton's method, and a single call gives the model of `fit`. Larger
-        batches are closer to a fit to all rows.
+        The log loss of earlier rows is replaced by its second-order expansion at the coefficients that were fitted when
+        they arrived. Each call is therefore a short fit by Newton's method, and a single call gives the same model as
+        `fit`. Larger batches give a model closer to that of a fit to all rows.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows, with the columns of the first call. The terms, their scale and the replacement of missing values are
-            those of the first call; a category that it did not have is an error.
+            those of the first call; a category that the first call did not have is an error.
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), optional
@@ -324,7 +324,7 @@ class LinearRegressor(RegressorMixin, BaseLinear):
     """Ridge regression for any table.
 
     A numeric column is one term, a category has one term for each value, and a column with missing values has a further
-    indicator term. The coefficients minimise the squared error plus `alpha` times their squares.
+    indicator term. The coefficients minimise the sum of squared errors plus `alpha` times the sum of their squares.
 
     See Also
     --------
@@ -355,16 +355,16 @@ class LinearRegressor(RegressorMixin, BaseLinear):
 
     @only_if(_why_not_online)
     def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from further rows, without the earlier ones.
+        """Update the model with further rows; the earlier ones are not needed any more.
 
-        The sums of the normal equations are updated, so that the model is that of `fit` to all rows so far, in any
-        order and any batches, up to rounding. It needs a number for `alpha`.
+        The sums of the normal equations are updated, so that the model equals that of `fit` to all rows so far, up to
+        rounding, whatever their order and batches. `alpha` must be a number.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows, with the columns of the first call. The replacement of missing values is that of the first call; a
-            category that it did not have is an error.
+            category that the first call did not have is an error.
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional

@@ -38,10 +38,10 @@ _BELOW = 1e-12
 class HistogramDensity(DensityMixin, TableEstimator):
     """Histogram density estimation.
 
-    Bins are boxes of equal size, which start at the lowest value of each column by default. Cross-validation chooses
-    the bin width that minimises the leave-one-out estimate of the integrated squared error,
-    2 / ((n - 1) v) - (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the fraction of rows in each bin.
-    The bins of a single rounded column are multiples of its unit, because narrower ones would only show the rounding.
+    Bins are boxes of equal size. By default the first one starts at the lowest value of each column. Cross-validation
+    chooses the bin width that minimises the leave-one-out estimate of the integrated squared error, 2 / ((n - 1) v) -
+    (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the fraction of rows in each bin. The bins of a
+    single rounded column are multiples of its unit, because narrower ones would only show the rounding.
 
     See Also
     --------

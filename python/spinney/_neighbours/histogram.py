@@ -258,15 +258,15 @@ class BaseHistogram(LocalEstimator):
 
 @estimator
 class HistogramClassifier(LocalClassifier, BaseHistogram):
-    """The training rows in the same cell of a regular grid vote for the class of a row: the histogram rule.
+    """Classification by the histogram rule: the training rows in the same cell of a regular grid vote for a class.
 
     Numeric columns are divided into intervals of equal width, which start at the lowest value, the mean or 0, depending
-    on ``scale``; each category is a cell, and so are missing values. Values outside the range of the training rows
-    belong to the outermost cells.
+    on ``scale``. Each category has cells of its own, and so have missing values. Values outside the range of the
+    training rows belong to the outermost cells.
 
     See Also
     --------
-    HistogramRegressor : The same for regression.
+    HistogramRegressor : Regression with the same cells.
     KNeighborsClassifier : Nearest neighbours instead of cells.
     DecisionTreeClassifier : Adaptive cells.
 
@@ -282,15 +282,15 @@ class HistogramClassifier(LocalClassifier, BaseHistogram):
 
 @estimator
 class HistogramRegressor(LocalRegressor, BaseHistogram):
-    """The prediction is the mean of the training rows in the same cell of a regular grid: the regressogram.
+    """Regression by a regressogram: the mean target of the training rows in the same cell of a regular grid.
 
     Numeric columns are divided into intervals of equal width, which start at the lowest value, the mean or 0, depending
-    on ``scale``; each category is a cell, and so are missing values. Values outside the range of the training rows
-    belong to the outermost cells.
+    on ``scale``. Each category has cells of its own, and so have missing values. Values outside the range of the
+    training rows belong to the outermost cells.
 
     See Also
     --------
-    HistogramClassifier : The same for classification.
+    HistogramClassifier : Classification with the same cells.
     KNeighborsRegressor : Nearest neighbours instead of cells.
     DecisionTreeRegressor : Adaptive cells.
 

@@ -283,7 +283,7 @@ class BaseNeighbors(LocalEstimator):
 
     @property
     def n_neighbors_(self) -> int:
-        """Number of neighbours of a prediction."""
+        """Number of neighbours that a prediction uses."""
         check_is_fitted(self)
         return self.neighbors_.counting.k
 
@@ -300,7 +300,7 @@ class BaseNeighbors(LocalEstimator):
 
     @property
     def effective_metric_params_(self) -> dict[str, Any]:
-        """Parameters of the distance: ``metric_params``, and the power and weights of Minkowski's without a name."""
+        """Parameters of the distance: ``metric_params``, and for Minkowski distances the power and the weights."""
         return self._effective()[1]
 
     def _effective(self) -> tuple[Metric, dict[str, Any]]:
@@ -352,7 +352,7 @@ class BaseNeighbors(LocalEstimator):
         X : table of shape (n_samples, n_features), optional
             Rows. None: the training rows, which are not neighbours of themselves.
         n_neighbors : int, optional
-            Number of neighbours; None: that of predictions.
+            Number of neighbours; None: as for predictions.
         return_distance : bool, default=True
             Whether to return the distances too.
 
@@ -391,7 +391,7 @@ class BaseNeighbors(LocalEstimator):
         X : table of shape (n_samples, n_features), optional
             Rows. None: the training rows, which are not neighbours of themselves.
         n_neighbors : int, optional
-            Number of neighbours; None: that of predictions.
+            Number of neighbours; None: as for predictions.
         mode : {"connectivity", "distance"}, default="connectivity"
             Whether entries are 1 or distances.
 

@@ -468,7 +468,7 @@ class SVC(BaseKernelClassifier):
 
     See Also
     --------
-    LinearSVC : Linear machines for many rows.
+    LinearSVC : Fits linear machines to many rows.
 
     Examples
     --------
@@ -568,7 +568,7 @@ class SVR(BaseKernelRegressor):
 
     See Also
     --------
-    LinearSVR : Linear machines for many rows.
+    LinearSVR : Fits linear machines to many rows.
 
     Examples
     --------

@@ -303,16 +303,17 @@ def _why_no_expansion(model: LinearSVC | LinearSVR) -> str | None:
 class LinearSVC(ClassifierMixin, BaseLinearMachine):
     """Linear support vector classification for many rows.
 
-    Minimises ½|w|² (or Σ|w|) plus ``C`` times the hinge loss, for two classes or for each class against the rest. As in
-    liblinear, the intercept is penalised too; ``intercept_scaling=inf`` leaves it unpenalised, so that shifting a
-    column does not change the model.
+    The weights w minimise ½|w|² (or Σ|w|) plus ``C`` times the hinge loss, for two classes or for each class against
+    the rest. As in liblinear, the intercept is penalised too; ``intercept_scaling=inf`` leaves it unpenalised, so that
+    shifting a column does not change the model.
 
-    Time is linear in the rows and quadratic in the terms. The squared hinge loss is minimised by Newton's method in a
-    few iterations, the hinge loss by an interior point method to a duality gap of a hundredth of ``tol``.
+    The time is linear in the number of rows and quadratic in the number of terms. The squared hinge loss is minimised
+    by Newton's method in a few iterations, the hinge loss by an interior point method to a duality gap of a hundredth
+    of ``tol``.
 
     See Also
     --------
-    SVC : Kernels, and one machine per pair of classes.
+    SVC : Has kernels, and one machine per pair of classes.
 
     Examples
     --------
@@ -341,23 +342,24 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     def partial_fit(
         self, X: TableLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn from further rows, without the earlier ones.
+        """Update the model with further rows; the earlier ones are not needed any more.
 
-        The squared loss of earlier rows is replaced by its expansion of second order at the weights of their call, so
-        that each call is a short fit, and a single call gives the model of `fit`. The expansion is exact for rows that
-        stay on their side of the margin. It needs a squared loss, ``penalty="l2"``, and a number for `C`.
+        The squared loss of earlier rows is replaced by its second-order expansion at the weights that were fitted when
+        they arrived. Each call is therefore a short fit, and a single call gives the same model as `fit`. The expansion
+        is exact for rows that stay on their side of the margin. The method needs a squared loss, ``penalty="l2"``, and
+        a number for `C`.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows, with the columns of the first call. The terms, their scale and the replacement of missing values are
-            those of the first call; a category that it did not have is an error.
+            those of the first call; a category that the first call did not have is an error.
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), optional
             All labels that y may ever have; needed at the first call.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C.
+            Factors of the loss of each row.
 
         Returns
         -------
@@ -382,13 +384,13 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
 class LinearSVR(RegressorMixin, BaseLinearMachine):
     """Linear support vector regression for many rows.
 
-    Minimises ½|w|² plus ``C`` times the epsilon-insensitive loss. As in liblinear, the intercept is penalised too,
-    unless ``intercept_scaling=inf``. The squared loss is minimised by Newton's method, the other by an interior point
-    method.
+    The weights w minimise ½|w|² plus ``C`` times the epsilon-insensitive loss. As in liblinear, the intercept is
+    penalised too, unless ``intercept_scaling=inf``. The squared loss is minimised by Newton's method, the other by an
+    interior point method.
 
     See Also
     --------
-    SVR : Kernels.
+    SVR : Has kernels.
 
     Examples
     --------
@@ -408,21 +410,21 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
 
     @only_if(lambda model: _why_no_expansion(model))
     def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from further rows, without the earlier ones.
+        """Update the model with further rows; the earlier ones are not needed any more.
 
-        The squared loss of earlier rows is replaced by its expansion of second order at the weights of their call, so
-        that each call is a short fit, and a single call gives the model of `fit`. The expansion is exact for rows that
-        stay on their side of the tube. It needs a squared loss, and a number for `C`.
+        The squared loss of earlier rows is replaced by its second-order expansion at the weights that were fitted when
+        they arrived. Each call is therefore a short fit, and a single call gives the same model as `fit`. The expansion
+        is exact for rows that stay on their side of the tube. The method needs a squared loss and a number for `C`.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows, with the columns of the first call. The terms, their scale and the replacement of missing values are
-            those of the first call; a category that it did not have is an error.
+            those of the first call; a category that the first call did not have is an error.
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C.
+            Factors of the loss of each row.
 
         Returns
         -------

@@ -22,15 +22,16 @@ from spinney._svm.solve import Problems, one_class_problem
 
 @estimator
 class OneClassSVM(OutlierMixin, BaseKernelMachine):
-    """One-class support vector machine: detect rows unlike the training rows.
+    """One-class support vector machine: detects rows unlike the training rows.
 
-    Separates most of the training rows from the origin of the kernel's feature space by the hyperplane farthest from it
-    (Schölkopf, Platt, Shawe-Taylor, Smola and Williamson 2001). ``nu`` is an upper bound on the fraction of training
-    rows that are outliers, and a lower bound on the fraction of support vectors. Terms and solver are those of `SVC`.
+    The machine separates most training rows from the origin of the kernel's feature space by the hyperplane that is
+    farthest from the origin (Schölkopf, Platt, Shawe-Taylor, Smola and Williamson 2001). ``nu`` is an upper bound on
+    the fraction of training rows that are outliers, and a lower bound on the fraction of support vectors. Terms and
+    solver are those of `SVC`.
 
     See Also
     --------
-    IsolationForest : Outliers by random trees, whatever the units of the columns.
+    IsolationForest : Detects outliers by random trees; the units of the columns do not matter.
 
     Examples
     --------
@@ -97,7 +98,8 @@ class OneClassSVM(OutlierMixin, BaseKernelMachine):
         Returns
         -------
         ndarray of shape (n_samples,)
-            ``score_samples(X) - offset_``, in the space of the kernel proportional to the distance from the hyperplane.
+            ``score_samples(X) - offset_``, which is proportional to the signed distance from the hyperplane in the
+            kernel's feature space.
         """
         return self._scores(X)[:, 0]
 

@@ -64,13 +64,13 @@ class _Passed:
 class Perceptron(ClassifierMixin, BasePlanes):
     """Rosenblatt's perceptron.
 
-    Passes over the rows and updates on misclassified rows only: for a row x of class y = ±1 the coefficients become
-    β + η y x and the intercept b + η y R², where R is the largest norm of a row. It stops after an epoch without
-    mistakes. If a hyperplane of margin M, with its intercept in units of R, separates the classes, that takes at most
-    2 R²/M² updates (Novikoff); without an intercept, R²/M². Rows that are equal in all terms and in class are merged,
-    the order of the table has no effect, and a weight multiplies η. With ``shuffle=False`` each epoch takes the rows
-    one by one in the order of the table, as in an online setting. scikit-learn's perceptron differs in its intercept,
-    which changes by η y, and in its default ``tol=1e-3``.
+    The fit passes over the rows in epochs and updates the coefficients β and the intercept b at misclassified rows
+    only: for a row x of class y = ±1 they become β + η y x and b + η y R², where η is ``eta0`` and R the largest norm
+    of a row. It stops after an epoch without mistakes. If a hyperplane with margin M separates the classes (its
+    intercept in units of R), it makes at most 2 R²/M² updates (Novikoff's theorem); without an intercept, R²/M². Rows
+    that are equal in all terms and in class are merged, the order of the table has no effect, and the weight of a row
+    multiplies η. With ``shuffle=False`` each epoch takes the rows one by one in the order of the table, as in online
+    learning. scikit-learn's perceptron changes its intercept by η y, and its default is ``tol=1e-3``.
 
     See Also
     --------
@@ -125,16 +125,17 @@ class Perceptron(ClassifierMixin, BasePlanes):
     def partial_fit(
         self, X: TableLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn from further rows, without the earlier ones.
+        """Update the model with further rows; the earlier ones are not needed any more.
 
-        Makes one pass over the rows in their order, whatever ``shuffle`` is: batches give the same hyperplane as one
-        table of all their rows. R is the largest norm of the rows so far. A fitted model is continued at its weights.
+        The method makes one pass over the rows in their order, whatever ``shuffle`` is, so that several batches give
+        the same hyperplane as one call with all their rows. R is the largest norm of the rows so far. A model that was
+        fitted by `fit` is continued from its coefficients.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows, with the columns of the first call. The terms, their scale and the replacement of missing values are
-            those of the first call; a category that it did not have is an error.
+            those of the first call; a category that the first call did not have is an error.
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), optional

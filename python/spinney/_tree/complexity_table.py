@@ -28,7 +28,7 @@ class ComplexityTable(ShownAsTable):
     Attributes
     ----------
     alpha : ndarray of float
-        Smallest penalty per leaf at which this tree is the best one.
+        Smallest penalty per leaf at which this tree is the best.
     cp : ndarray of float
         The same as a fraction of the root's risk. The risk is by default the impurity, not the error: see `risk` of
         `DecisionTreeClassifier`.
@@ -41,11 +41,11 @@ class ComplexityTable(ShownAsTable):
         The same on held-out rows, and its standard error. With a scorer: the mean score and its standard error over
         the folds.
     chosen : int or None
-        Row of the tree that was chosen; None: the tree was not chosen from this table.
+        Row of the chosen tree; None: no tree was chosen from this table.
     scoring : str or None
-        Name of the scorer; None: the error above.
+        Name of the scorer; None: `cv_error` is the error, not a score.
     rule : str, float or None
-        Rule by which the tree was chosen: "min", "1se" or a number of standard errors; None: none was.
+        Rule by which the tree was chosen: "min", "1se" or a number of standard errors; None: no tree was chosen.
 
     Examples
     --------

@@ -150,9 +150,9 @@ class BaseTree(GrowingEstimator):
         rpart_quirks: bool = False,
         **parameters: Any,
     ) -> Self:
-        """Make a tree that follows R's rpart, by rpart's parameter names.
+        """Return an unfitted tree that follows the rules of R's rpart, with settings by rpart's parameter names.
 
-        Trees with random thresholds (extra-trees) cannot: they raise an error.
+        Extra-trees raise an error, because their thresholds are random.
 
         Parameters
         ----------
@@ -229,10 +229,10 @@ class BaseTree(GrowingEstimator):
         Parameters
         ----------
         X : table of shape (n_samples, n_features), or stream
-            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
-            that is read some rows at a time, as by `spinney.scan`: y, sample_weight, exposure and groups may then be
-            the names of its columns. It needs `max_bins`.
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or a
+            list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
+            that is read in chunks, as by `spinney.scan`: y, sample_weight, exposure and groups may then be the names of
+            its columns. A stream needs `max_bins`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             Target.
         sample_weight : array-like of shape (n_samples,), optional
@@ -452,7 +452,7 @@ class BaseTree(GrowingEstimator):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Fraction of each column in the total decrease of the impurity.
+        """Fraction of the total decrease of the impurity that is due to each column.
 
         With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
         """

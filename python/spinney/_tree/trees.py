@@ -17,11 +17,11 @@ from spinney.inspect.explain.recursion import OF_TREES, recursive_dependence
 
 @estimator
 class DecisionTreeClassifier(ClassifierMixin, BaseTree):
-    """A decision tree classifier.
+    """A decision tree for classification.
 
     See Also
     --------
-    ExtraTreeClassifier : Thresholds drawn at random.
+    ExtraTreeClassifier : Draws split thresholds at random.
 
     Examples
     --------
@@ -52,11 +52,11 @@ class DecisionTreeClassifier(ClassifierMixin, BaseTree):
 @recursive_dependence(OF_TREES)
 @estimator
 class DecisionTreeRegressor(RegressorMixin, BaseTree):
-    """A decision tree for a numeric target.
+    """A decision tree for regression.
 
     See Also
     --------
-    ExtraTreeRegressor : Thresholds drawn at random.
+    ExtraTreeRegressor : Draws split thresholds at random.
 
     Examples
     --------
@@ -77,11 +77,11 @@ class DecisionTreeRegressor(RegressorMixin, BaseTree):
 
 @estimator
 class ExtraTreeClassifier(DecisionTreeClassifier):
-    """A tree for classes whose thresholds are drawn at random; the criterion chooses between columns.
+    """A classification tree whose split thresholds are drawn at random; the criterion chooses between columns.
 
     See Also
     --------
-    DecisionTreeClassifier : The best split of every column.
+    DecisionTreeClassifier : Uses the best split of every column.
 
     Examples
     --------
@@ -98,11 +98,11 @@ class ExtraTreeClassifier(DecisionTreeClassifier):
 
 @estimator
 class ExtraTreeRegressor(DecisionTreeRegressor):
-    """A tree for a numeric target whose thresholds are drawn at random; the criterion chooses between columns.
+    """A regression tree whose split thresholds are drawn at random; the criterion chooses between columns.
 
     See Also
     --------
-    DecisionTreeRegressor : The best split of every column.
+    DecisionTreeRegressor : Uses the best split of every column.
 
     Examples
     --------

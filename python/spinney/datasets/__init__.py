@@ -1,6 +1,6 @@
-"""Small tables that come with the package, and sources of simulated rows, for examples, teaching and tests.
+"""Small tables that come with the package, and generators of simulated rows, for examples, teaching and tests.
 
-The tables need no network and no frame library: without pandas and polars they come as NumPy arrays.
+The tables need neither a network nor a frame library: without pandas and polars they are returned as NumPy arrays.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def load_penguins(*, as_frame: Literal["pandas", "polars"] | bool | None = None)
     ----------
     as_frame : {"pandas", "polars"}, bool or None, default=None
         What to return. None: a pandas frame if pandas is installed, else a polars frame, else NumPy arrays.
-        True: the same, but an error if neither is installed. False: NumPy arrays.
+        True: the same, with an error if neither is installed. False: NumPy arrays.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def load_penguins(*, as_frame: Literal["pandas", "polars"] | bool | None = None)
 
 
 def load_loans(*, as_frame: Literal["pandas", "polars"] | bool | None = None) -> tuple[Any, Any]:
-    """Load ten loans, for searching a split by hand: 5 features, and whether the credit was good or bad.
+    """Load ten loans, small enough to search a split by hand: 5 features, and whether the credit was good or bad.
 
     Parameters
     ----------
@@ -144,8 +144,9 @@ def load_heart(*, as_frame: Literal["pandas", "polars"] | bool | None = None) ->
     Six features are numbers, seven are categories; 7 rows have a missing value. The source is the processed Cleveland
     file of "Heart Disease" in the UCI Machine Learning Repository (https://doi.org/10.24432/C52P4X), collected by A.
     Janosi, W. Steinbrunn, M. Pfisterer and R. Detrano, donated by D. W. Aha, and published under CC BY 4.0
-    (https://creativecommons.org/licenses/by/4.0): whoever passes the table on must name them and say what was changed.
-    Here codes became words, columns have longer names, and the diagnosis is only "no" or "yes".
+    (https://creativecommons.org/licenses/by/4.0): whoever passes the table on must name these people and state the
+    changes. Changes in this copy: codes became words, columns have longer names, and the diagnosis is only "no" or
+    "yes".
 
     Parameters
     ----------
@@ -170,14 +171,14 @@ def load_heart(*, as_frame: Literal["pandas", "polars"] | bool | None = None) ->
 
 
 def load_batting() -> tuple[Floats, Floats]:
-    """Load the batting averages of 18 baseball players in 1970, for James and Stein's estimate.
+    """Load the batting averages of 18 baseball players in 1970, an example of the James-Stein estimator.
 
     Returns
     -------
     first_45 : ndarray of shape (18,)
         Fraction of hits in the first 45 at-bats; their mean is .265.
     rest_of_season : ndarray of shape (18,)
-        Fraction of hits afterwards, which the first are to predict.
+        Fraction of hits in the rest of the season, which the first fraction is to predict.
 
     Examples
     --------

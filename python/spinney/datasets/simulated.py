@@ -16,18 +16,18 @@ class ThresholdClasses:
     """Two classes that depend on the first of several correlated features.
 
     The features are normal with mean 0, variance 1 and the same correlation between any two. A row is of class 1 with
-    the probability `low` if its first feature is at most `cut`, and with the probability `high` otherwise. Any of the
-    features can stand in for the first, so that trees fitted to small samples differ much: bagging helps them
-    (Hastie, Tibshirani and Friedman 2009, section 8.7.1).
+    the probability `low` if its first feature is at most `cut`, and with the probability `high` otherwise. Any feature
+    can stand in for the first, so that trees fitted to small samples differ a lot, and bagging improves them (Hastie,
+    Tibshirani and Friedman 2009, section 8.7.1).
 
     Parameters
     ----------
     n_features : int, default=5
         Number of features.
     correlation : float, default=0.95
-        Between any two of them, from 0 to 1.
+        Correlation between any two features, from 0 to 1.
     cut : float, default=0.5
-        Where the probability changes.
+        Value of the first feature at which the probability changes.
     low, high : float, default=0.2 and 0.8
         Probability of class 1 up to the cut and above it.
 
@@ -105,7 +105,7 @@ class TwoSources:
     p : float
         Probability of class 1.
     positive, negative : distributions of scipy.stats
-        Of the rows of class 1 and of class 0: frozen, continuous, of one column or of several.
+        Distributions of the rows of class 1 and of class 0: frozen, continuous, of one column or of several.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class TwoSources:
         n : int, default=100_000
             Number of points: midpoints between quantiles if there is one column, random rows if there are several.
         random_state : int, Generator or None, default=0
-            Draws the rows of several columns.
+            Seed of the random rows.
 
         Returns
         -------
@@ -344,7 +344,7 @@ def _exchanged(is_positive: NDArray[np.bool_], noise: float, rng: np.random.Gene
 
 
 def make_darts(n_samples: int = 200, *, random_state: Seed = None) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
-    """Draw hits of four darts players: most scatter around a corner of the board, some hit a distant spot exactly.
+    """Draw hits of four darts players: most hits scatter around a corner of the board, some hit a distant spot exactly.
 
     The wide scatter suits a linear rule, the tight spots need nearest neighbours, and a stack of both uses both.
 

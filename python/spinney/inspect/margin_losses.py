@@ -24,7 +24,7 @@ from spinney._data.types import Floats
 class MarginLoss:
     """A loss of two classes as a function φ of the margin y f, with y = ±1 and the score f.
 
-    `margin_losses` has the losses by name. Call one with margins for its values.
+    The dict `margin_losses` has the losses by name. A loss is called with margins and returns its values there.
 
     Attributes
     ----------
@@ -73,8 +73,8 @@ class MarginLoss:
         Returns
         -------
         ndarray
-            Where η φ(f) + (1 - η) φ(-f) is smallest; for every loss, the sign is that of 2 η - 1. Infinite where the
-            expected loss has no minimum.
+            The f at which η φ(f) + (1 - η) φ(-f) is smallest; for every loss, it has the sign of 2 η - 1. Infinite
+            where the expected loss has no minimum.
         """
         with np.errstate(divide="ignore"):
             return np.asarray(self._minimiser(np.asarray(eta, dtype=np.float64)))
@@ -82,8 +82,8 @@ class MarginLoss:
     def calibration(self, theta: ArrayLike) -> Floats:
         """Return ψ, by which the excess expected loss bounds the excess error rate.
 
-        For every score, ψ(L - L*) ≤ A - A*: L is its error rate, A its expected loss, L* and A* are the smallest
-        possible ones (Bartlett, Jordan and McAuliffe 2006).
+        For every score function, ψ(L - L*) ≤ A - A*, where L is its error rate, A its expected loss, and L* and A* are
+        the smallest possible values of the two (Bartlett, Jordan and McAuliffe 2006).
 
         Parameters
         ----------

@@ -46,7 +46,7 @@ def setting_names(kind: type[Options]) -> dict[str, str]:
 
 @dataclass(frozen=True, repr=False)
 class Growth(Options):
-    """How the trees of a booster are grown: the value of its parameter `growth`.
+    """How the trees of a booster are grown: the value of the parameter `growth`.
 
     A string stands for `order` alone: ``growth="symmetric"``.
 
@@ -54,13 +54,13 @@ class Growth(Options):
     ----------
     order : {"leaf", "depth", "symmetric"}, default="leaf"
         Which leaf to split next: the one with the largest gain, or level by level. "symmetric" makes the same split in
-        all nodes of a level, the one with the largest total gain; a node that it would leave with too small a side is
-        not split.
+        all nodes of a level, the one with the largest total gain; a node in which a side would have too few rows is not
+        split.
     forced_splits : dict, optional
         The first splits of every tree: ``{"feature": column, "threshold": number}``, or ``"categories"`` that go left
         instead of the threshold, with child splits as ``"left"`` and ``"right"``. Thresholds are exact, whatever the
-        bins are; missing values go to the side with the lower loss. A fit refuses a split that leaves too few rows on a
-        side; if rows are drawn, a tree that cannot make it is grown without it.
+        bins are; missing values go to the side with the lower loss. A split that leaves too few rows on a side is an
+        error; if rows are drawn at random, a tree that cannot make the split is grown without it.
     n_parallel_trees : int, default=1
         Number of consecutive trees that are fitted to the same gradients, each on its own random rows and columns, and
         averaged. ``n_estimators`` counts all trees.
@@ -80,7 +80,7 @@ class Growth(Options):
 
 @dataclass(frozen=True, repr=False)
 class Regularization(Options):
-    """Limits of splits and leaf values, besides `l2_regularization`: the value of `regularization`.
+    """Limits on splits and leaf values, besides `l2_regularization`: the value of the parameter `regularization`.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ class Goss(Options):
     """Gradient-based one-side sampling of rows (GOSS): a value of the parameter `sampling`.
 
     ``sampling="goss"`` means ``Goss()``. The rows with the largest gradients are used, and a random sample of the
-    others, weighted accordingly. ``subsample`` is the fraction of both together; with ``subsample="auto"`` a tenth of
-    all rows are drawn from the others.
+    others, weighted so that it stands for all of them. ``subsample`` is the fraction of both together; with
+    ``subsample="auto"``, a tenth of all rows is drawn from the others.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ class Dart(Options):
     """Dropout of earlier rounds (DART): the value of the parameter `dart`.
 
     ``dart=True`` means ``Dart()`` and a number its `rate`. A round that drops k others is scaled by 1 / (k + 1), and
-    these by k / (k + 1). ``warm_start`` and staged predictions are not supported, as later rounds change earlier ones.
-    Early stopping keeps the model as it was after its best round.
+    the dropped rounds by k / (k + 1). ``warm_start`` and staged predictions are not supported, as later rounds change
+    earlier ones. Early stopping keeps the model as it was after its best round.
 
     Parameters
     ----------
@@ -170,9 +170,10 @@ class Dart(Options):
 
 @dataclass(frozen=True, repr=False)
 class FeatureSampling(Options):
-    """Columns drawn for trees and levels, before `max_features` draws for nodes: the value of `feature_sampling`.
+    """Columns drawn for each tree and level: the value of the parameter `feature_sampling`.
 
-    A number means `per_tree` alone: ``feature_sampling=0.5``.
+    A number sets `per_tree` alone, as in ``feature_sampling=0.5``. `max_features` draws from these columns for each
+    node.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ class FeatureSampling(Options):
 
 @dataclass(frozen=True, repr=False)
 class CategoryOptions(Options):
-    """How columns of categories are split: the value of the parameter `categories`.
+    """How categorical columns are split: the value of the parameter `categories`.
 
     Parameters
     ----------
@@ -206,8 +207,8 @@ class CategoryOptions(Options):
         With up to this many categories in a node, each is tried against the rest. More are sorted by their gradients
         and split like numbers.
     smoothing : float, default=10.0
-        Added to the second derivatives of each category when categories are sorted. Those with fewer rows than this in
-        a node stay together.
+        Added to the sum of second derivatives of each category when categories are sorted. Categories with fewer rows
+        than this in a node are not split off: they stay together.
     l2 : float, default=10.0
         Additional L2 penalty on both sides when a split by sorted categories is evaluated.
 
@@ -228,9 +229,9 @@ class LinearLeaves(Options):
     """Leaves with linear functions instead of constants: the value of the parameter `linear_leaves`.
 
     ``linear_leaves=True`` means ``LinearLeaves()``. Each leaf fits a ridge regression on the numeric columns of its
-    path. Values of a column are clipped to those of the leaf's training rows, so that the function does not
-    extrapolate; a row that lacks one of these values gets the leaf's constant. Not supported with ``absolute_error``,
-    ``quantile``, ``mape`` and ``huber``, nor with monotonic constraints.
+    path. Values of a column are clipped to the range of the leaf's training rows, so that the function does not
+    extrapolate. A row in which one of these columns is missing gets the leaf's constant. Not supported with
+    ``absolute_error``, ``quantile``, ``mape`` and ``huber``, nor with monotonic constraints.
 
     Parameters
     ----------

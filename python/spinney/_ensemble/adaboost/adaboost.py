@@ -50,13 +50,14 @@ def _link(formula: ScoreFormula) -> FittedBoosting:
 class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     """Weak classifiers fitted one after the other, with larger weights on rows that earlier ones misclassified.
 
-    The weight of a member's vote depends on its error. By default members are stumps, trees of one split. Any estimator
-    may be a member; one that takes no weights is fitted to rows drawn by their weights.
+    The weight of a member's vote depends on its error. By default members are stumps, which are trees of one split. Any
+    estimator may be a member; one whose `fit` takes no weights is fitted to rows drawn in proportion to their weights.
 
-    The `decision_function` of votes (``"m1"``, ``"samme"``) is on scikit-learn's scale: the weight of the members for a
-    class, minus that of the others divided by the number of other classes, as a fraction of all weights; for two
-    classes, the difference of the two, from -2 to 2. That of other algorithms is half the log-odds of the second of two
-    classes, or a logarithmic score per class.
+    With ``algorithm="m1"`` and ``"samme"`` the members vote, and `decision_function` has scikit-learn's scale. The
+    score of a class is the total weight of the members that vote for it, minus the total weight of the others divided
+    by ``n_classes - 1``, both as fractions of the sum of all weights. With two classes, `decision_function` is the
+    score of the second minus that of the first, from -2 to 2. With the other algorithms it is half the log-odds of the
+    second of two classes, or one logarithmic score per class.
 
     See Also
     --------
@@ -149,7 +150,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         return scores
 
     def decision_function(self, X: TableLike) -> Floats:
-        """Scores of each row: of the second of two classes, or one number per class.
+        """Scores of each row: one number if there are two classes, otherwise one number per class.
 
         Parameters
         ----------
@@ -206,9 +207,11 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     def predict_proba(self, X: TableLike) -> Floats:
         """Class probabilities of each row, by the link of the algorithm.
 
-        For two classes 1 / (1 + exp(-2 f)), where f is half the log-odds: of votes, the weights of the members for the
-        second class minus those for the first, halved. For votes on several classes, in proportion to the exponential
-        of the weight of the members for each class. They are overconfident where the training rows are fitted closely.
+        With two classes, the probability of the second is 1 / (1 + exp(-2 f)), where f is half its log-odds. If members
+        vote, f is half the total weight of the members that vote for the second class minus half that for the first. If
+        members vote on more than two classes, the probability of a class is proportional to the exponential of the
+        total weight of the members that vote for it. Probabilities are overconfident where the training rows are fitted
+        closely.
 
         Parameters
         ----------
@@ -270,7 +273,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Yields
         ------
         float
-            Accuracy of the first rounds.
+            Accuracy of the rounds so far.
         """
         for labels in self.staged_predict(X):
             yield float(accuracy_score(y, labels, sample_weight=sample_weight))
@@ -278,9 +281,9 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     def shap_values(self, X: TableLike, *, interactions: bool = False, background: TableLike = None) -> ShapValues:
         """Shapley values of the columns for each score, by TreeSHAP; only for members that are trees.
 
-        The base value plus the values of all columns is the score that `decision_function` returns. Where a split uses
-        a column outside the coalition, both branches are followed in proportion to the weights of the training rows of
-        that tree.
+        The base value plus the values of all columns is the score that `decision_function` returns. Where the value of
+        the split's column counts as unknown, both branches are followed in proportion to the weights of that tree's
+        training rows.
 
         Parameters
         ----------
@@ -289,9 +292,9 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         interactions : bool, default=False
             Also compute interaction values of pairs of columns: n_features² numbers per row.
         background : table of shape (n_background, n_features), optional
-            Background rows for interventional values: columns outside the coalition take the values of these rows, and
-            the base value is their mean score. The time grows with their number; a few hundred typical rows suffice.
-            None: path-dependent values, as above.
+            Rows that supply the values of unknown columns (interventional Shapley values); the base value is their mean
+            score. The time grows with their number; a few hundred typical rows suffice. None: both branches are
+            followed, as above (path-dependent values).
 
         Returns
         -------
@@ -328,8 +331,8 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Yields
         ------
         ndarray of shape (n_samples,)
-            Between -1 and 1 for the training rows: the margin is divided by the largest margin that the rounds could
-            have given. Negative for misclassified rows.
+            Margins, negative for misclassified rows. They are divided by the largest margin that the rounds could have
+            given, so that those of the training rows lie between -1 and 1.
         """
         check_is_fitted(self)
         reach = 0.0
@@ -350,7 +353,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Returns
         -------
         ndarray of shape (n_samples,)
-            As the last round of `staged_margins`.
+            The values of the last round of `staged_margins`.
         """
         check_is_fitted(self)
         reach = float(np.cumsum(self._reach)[-1])  # in the order of the rounds, as in `staged_margins`
@@ -376,7 +379,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Yields
         ------
         ndarray of shape (n_samples,)
-            They add up to 1. Where a round has a member per class, (n_samples, n_classes).
+            Weights, which add up to 1. The shape is (n_samples, n_classes) where a round has one member per class.
         """
         check_is_fitted(self)
         codes = known_codes(y, self.classes_, len(np.asarray(y)))
@@ -402,7 +405,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
 
     The error of a member is its mean loss relative to the largest loss of a row; the prediction is the weighted median
     of the members' predictions. Members that take weights are fitted with weights; ``resample=True`` draws samples, as
-    the original algorithm does.
+    the original algorithm does. There are no Shapley values: a median is not a sum of contributions of columns.
 
     See Also
     --------

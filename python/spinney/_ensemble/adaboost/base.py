@@ -286,7 +286,7 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
         return model
 
     def fingerprint(self) -> str:
-        """Hash of the members, in their order, and of their weights; all must be models of spinney.
+        """Return a hash of the members, in order, and of their weights; all must be models of spinney.
 
         Returns
         -------
@@ -319,7 +319,7 @@ class BaseAdaBoost(SequenceOfMembers, BaseStagewise):
 
     @property
     def estimators_(self) -> Sequence[BaseEstimator]:
-        """The members in the order of the rounds; where a round has a member per class, by round and class."""
+        """The members in the order of the rounds, and by class within a round that has one member per class."""
         if not self._has_trees:
             return self._members
         trees = self._fitted.trees()

@@ -257,14 +257,14 @@ class BaseFunctionalBoosting(WithShapes, BaseStagewise):
         Yields
         ------
         ndarray of shape (n_samples,)
-            Predictions of the first rounds.
+            Predictions of the rounds so far.
         """
         for scores in self._staged_scores(X):
             yield self._predicted(scores)
 
     @property
     def chosen_(self) -> list[dict[str, Any]]:
-        """The functions that each round has added: learner, column names and factor; for each class if several."""
+        """What each round added: the learner, its column names and the factor, for each class if there are several."""
         check_is_fitted(self)
         model, names, entries = self.functions_, self.schema_.names, []
         for round_ in range(model.n_rounds):

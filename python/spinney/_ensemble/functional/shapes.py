@@ -62,7 +62,7 @@ class WithShapes:
     schema_: Schema
 
     def shapes(self, label: Any = None) -> list[Shape]:
-        """Shape functions: the contribution of each column to the score. Their sum is the whole model.
+        """Return the shape functions: the contribution of each column to the score. Their sum is the whole model.
 
         Parameters
         ----------
@@ -118,15 +118,16 @@ class WithShapes:
     def shap_values(self, X: TableLike, *, background: TableLike = None) -> ShapValues:
         """Shapley values of the columns for each score.
 
-        The base value plus the values of all columns is the score. The value of a function of one column is its value
-        less its mean over the training rows; trees of several columns are explained by path-dependent TreeSHAP.
+        The base value plus the Shapley values of all columns is the score. The Shapley value of a function of one
+        column is the function minus its mean over the training rows. Trees of several columns are explained by
+        path-dependent TreeSHAP.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
         background : table of shape (n_background, n_features), optional
-            Background rows: means, and the base value, are over these rows. None: the training rows, as above.
+            Rows over which means and the base value are computed. None: the training rows.
 
         Returns
         -------

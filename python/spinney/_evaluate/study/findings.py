@@ -134,12 +134,12 @@ class Findings:
         return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the results, without tables and models, as JSON can hold them.
+        """Return the results, without tables and models, as a dict that JSON can represent.
 
         Returns
         -------
         dict
-            Of text, numbers and lists; None for what is not a number.
+            Text, numbers and lists; None in place of NaN and infinity.
         """
         results = {
             "task": self.task,
@@ -274,7 +274,7 @@ class Findings:
         return feature_columns(table, [column.name for column in self.columns if column.is_used])
 
     def save(self, file: Target) -> None:
-        """Save the model that is kept, for `spinney.load` and ``spinney predict``.
+        """Save the selected model, for `spinney.load` and ``spinney predict``.
 
         Parameters
         ----------

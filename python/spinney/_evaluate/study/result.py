@@ -25,7 +25,7 @@ class Study(Findings):
     classes : ndarray or None
         Labels; None in a regression.
     columns : list of ColumnProfile
-        Profile of each column, and whether it is used.
+        Profile of each column, including whether it is used.
     notes : list of str
         What was done and why.
     X_train, X_test : table
@@ -33,8 +33,8 @@ class Study(Findings):
     y_train, y_test : ndarray
         Their targets.
     train_rows, test_rows : RowNames
-        Their rows in the whole table: `values` are their numbers in the file, labels of the index, values of the column
-        `id`, or positions; `note` describes them.
+        Which rows of the whole table these are: `values` holds their numbers in the file, labels of the index, values
+        of the column `id`, or positions; `note` says which.
     folds : list of (ndarray, ndarray)
         Training and held-out rows of `X_train`, of all repeats.
     leaderboard : list of Entry
@@ -47,13 +47,14 @@ class Study(Findings):
     test_predictions : dict of str to ndarray
         Predictions of `X_test` by each model.
     best : str
-        The model that is kept: the simplest within one standard error of the best score, unless ``prefer="best"``.
+        Name of the selected model: the simplest within one standard error of the best score, unless ``prefer="best"``.
     why : str
-        Why it is kept.
+        Why it was selected.
     model : estimator
-        The model that is kept, fitted to all rows and calibrated.
+        The selected model, fitted to all rows and calibrated.
     single, single_model : str, estimator
-        Of a stack, its best member, fitted to all rows and calibrated; otherwise `best` and `model`.
+        If the selected model is a stack: name of its best member, and that member, fitted to all rows and calibrated.
+        Otherwise `best` and `model`.
     calibration : str
         How the probabilities of `model` were calibrated.
     tree : DecisionTreeClassifier or DecisionTreeRegressor
@@ -69,13 +70,13 @@ class Study(Findings):
     versions : dict of str to str
         Versions of the libraries.
     options : dict of str to value
-        Arguments of `study` that differ from the defaults, without table and target.
+        Arguments of `study` that differ from the defaults, except table and target.
     source : str
         The file, or "" for a table in memory.
     command : str
-        The command line, or "" where there was none.
+        The command line that started the study, or "".
     is_interrupted : bool
-        Whether Ctrl-C has ended it.
+        Whether Ctrl-C ended the study early.
 
     Examples
     --------
@@ -96,7 +97,7 @@ class Study(Findings):
         path : str or path, optional
             Output file. None: ``study.html`` in the current folder.
         seconds : float, optional
-            Time limit: sections that there is no time for are left out, and named at the end. None: all sections.
+            Time limit: sections for which there is no time are left out, and listed at the end. None: no limit.
 
         Returns
         -------

@@ -54,19 +54,19 @@ def study(
     random_state: int | np.random.RandomState | None = 0,
     progress: bool | ProgressCall | None = None,
 ) -> Study:
-    """Fit several models to a table, compare them by cross-validation, and keep the best, or a simpler one.
+    """Fit several models to a table, compare them by cross-validation, and select the best, or a simpler one.
 
-    A fifth of the rows is held out as a test set. On the others boosting, a pruned tree, a forest, extra-trees, a
-    linear model, AdaBoost, k-NN, an SVM, boosting with symmetric trees (and, for a nonnegative target, with a log link)
-    and a stack of them are compared by cross-validation on the same folds, as time allows. All are then evaluated on
-    the test set, and one is kept and fitted to all rows: the simplest within one standard error of the best score.
-    `notes` list the decisions and their reasons.
+    A fifth of the rows is held out as a test set. On the other rows, as time allows, several models are compared by
+    cross-validation on the same folds: boosting, a pruned tree, a forest, extra-trees, a linear model, AdaBoost, k-NN,
+    an SVM, boosting with symmetric trees (and, for a nonnegative target, with a log link), and a stack of them. All are
+    then evaluated on the test set. The simplest model within one standard error of the best score is selected and
+    fitted to all rows. `notes` lists the decisions and their reasons.
 
     Identifiers, constant columns and columns that leak the target are excluded; date parts are derived; duplicate rows
     stay in the same fold. Settings follow from the size of the table and from `minutes`, so that results are
-    reproducible unless time is short; `notes` then report which models were left out or fitted to fewer rows. Of a
-    table that is too wide for the time limit, the most predictive columns are used, chosen on rows that are used for
-    nothing else. Ctrl-C ends the study with the models fitted so far.
+    reproducible unless time runs short; `notes` then reports which models were left out or fitted to fewer rows. If a
+    table is too wide for the time limit, only the most predictive columns are used; they are chosen on rows that are
+    used for nothing else. Ctrl-C ends the study with the models fitted so far.
 
     Parameters
     ----------
@@ -80,15 +80,15 @@ def study(
     time : str, optional
         Column of times: held-out rows are later than training rows.
     id : str, optional
-        Column that identifies rows, by which the report names them; models do not use it. None: the number of a row in
-        the file, from 1; the index of a pandas frame; or the position in another table, from 0.
+        Column that identifies rows in the report; models do not use it. None: rows are identified by their number in
+        the file, from 1, by the index of a pandas frame, or by their position in another table, from 0.
     scoring : str, callable, list or dict of these, optional
-        Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without ``neg_``, and
-        short ones: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
+        Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without ``neg_``, or
+        short names: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
         accuracy (and ROC AUC for two classes), or root mean squared error and R².
     positive : label, optional
-        Class of f1, precision, recall, average precision and lift. None: 1 if the
-        classes are 0 (or -1) and 1, the rarer of two others; with more classes, the mean over all.
+        The class to which f1, precision, recall, average precision and lift refer. None: class 1 if the classes are 0
+        (or -1) and 1, else the rarer of two classes; with more classes, the metric is averaged over all of them.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto": classification for strings, booleans and categories, and for integers (1.0 too) with at most ten
         distinct values, each of which occurs at least twice on average; else regression. `compare`, ``spinney fit`` and
@@ -96,10 +96,10 @@ def study(
     minutes : float, default=2.0
         Time limit.
     peers : bool, default=False
-        Whether to include scikit-learn, LightGBM, XGBoost and CatBoost with their defaults, if installed.
+        Whether to include models of scikit-learn, LightGBM, XGBoost and CatBoost with default settings, if installed.
     models : list, optional
-        Values of ``spinney fit --model``, or pairs of a name and an estimator of spinney. None: chosen by table size
-        and time limit.
+        Model names of ``spinney fit --model``, or pairs of a name and an estimator of spinney. None: chosen by table
+        size and time limit.
     cv : int or splitter, default=5
         Number of cross-validation folds, or a splitter of scikit-learn.
     repeats : int, optional
@@ -107,13 +107,13 @@ def study(
     keep, drop : sequence of str, optional
         Columns to include or to exclude, regardless of the checks above.
     prefer : {"simplest", "best"}, default="simplest"
-        The model to keep: the simplest within one standard error of the best score, or the one with the best score. A
+        The model to select: the simplest within one standard error of the best score, or the one with the best score. A
         single tree and a linear model are the simplest, then come other single models, then the stack.
     random_state : int, RandomState or None, default=0
         Seed of the test set, folds and models.
     progress : bool, callable or None, default=None
-        True: report progress on standard error. None: in a terminal or notebook, if it takes over two seconds. A
-        function is called with the number of finished fits, the total number, the current step, and the seconds left.
+        True: report progress on standard error. None: in a terminal or notebook, after two seconds. A function is
+        called with the number of finished fits, the total number, the current step, and the seconds left.
 
     Returns
     -------

@@ -28,7 +28,7 @@ _MAX_DEPTH, _MAX_SCORES = 16, 10_000
 
 
 def from_catboost(model: object, *, classes: object = None, categories: dict[Any, Any] | None = None) -> Imported:
-    """Import a CatBoost model: symmetric and other trees of numbers and one-hot categories.
+    """Import a CatBoost model: trees of any shape, on numeric columns and one-hot encoded categories.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def from_catboost(model: object, *, classes: object = None, categories: dict[Any
     classes : array-like of shape (n_classes,), optional
         Class labels. None: those of the model.
     categories : dict, optional
-        Values of categorical columns, by name or position. CatBoost stores only their hashes; the values must include
-        all that its splits use. Statistics of the target by category (CTR) cannot be imported: fit with
-        ``one_hot_max_size`` above the number of categories.
+        Values of categorical columns, by name or position. CatBoost stores only hashes of the values; those passed here
+        must include all values that its splits use. Splits on target statistics of categories (CTR) cannot be imported:
+        to avoid them, fit with ``one_hot_max_size`` above the number of categories.
 
     Returns
     -------

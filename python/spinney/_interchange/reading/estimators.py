@@ -148,7 +148,7 @@ class ImportedRegressor(RegressorMixin, Imported):
     """A regressor or ranker fitted by another library, imported by `spinney.from_xgboost` and similar functions.
 
     It predicts like the original and can be inspected, explained, drawn and saved like spinney's boosted models; the
-    library is no longer needed. Rankers predict scores.
+    library is no longer needed. Imported rankers predict scores.
 
     See Also
     --------

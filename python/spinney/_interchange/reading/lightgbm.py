@@ -36,8 +36,8 @@ def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: o
         A fitted model, the dictionary that its ``dump_model`` returns, or a file: text written by ``save_model``, or
         that dictionary as JSON. Pickles are not read.
     num_iteration : int, optional
-        Number of rounds to import, from the first. None: those that LightGBM's ``predict`` uses: up to the best round
-        if it stopped early, else all.
+        Number of rounds to import, from the first. None: those that LightGBM's ``predict`` uses, which is up to the
+        best round after early stopping, else all.
     classes : array-like of shape (n_classes,), optional
         Class labels. None: those of the estimator, else 0, 1, …
 

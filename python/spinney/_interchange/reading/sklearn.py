@@ -65,13 +65,14 @@ def from_sklearn(model: object) -> Any:
     ----------
     model : estimator
         A fitted decision tree or extra tree, random forest or extra trees, gradient boosting, histogram gradient
-        boosting, or isolation forest. Files are not read: scikit-learn's are pickles, and loading a pickle runs code.
+        boosting, or isolation forest. Files are not read: scikit-learn's files are pickles, and loading a pickle runs
+        code.
 
     Returns
     -------
     estimator
-        Trees and forests: spinney's estimator of the same name, with the parameters that both have; boosting: an
-        `ImportedClassifier` or `ImportedRegressor`. Predicts like scikit-learn.
+        For trees and forests, spinney's estimator of the same name, with the parameters that both have; for boosting,
+        an `ImportedClassifier` or `ImportedRegressor`. It predicts like the original.
 
     See Also
     --------

@@ -28,8 +28,8 @@ CHECKPOINT = "checkpoint"  # kind of a file that holds the rounds of an unfinish
 class ModelFileError(ValueError):
     """An unusable model file, or pickle of a model.
 
-    It is damaged, truncated, not a model file, or written by a newer spinney; the message names the problem and the
-    remedy.
+    The file is damaged, truncated, not a model file, or written by a newer spinney; the message names the problem and
+    the remedy.
 
     Examples
     --------

@@ -371,7 +371,8 @@ def load_predictor(file: Target) -> Any:
     Returns
     -------
     Predictor, or CombinedPredictor
-        Predictions are bit-identical to the model's; the second is for stacking and voting.
+        A `Predictor`, or a `CombinedPredictor` for stacking and voting. Predictions are bit-identical to those of the
+        model.
 
     Raises
     ------

@@ -187,7 +187,7 @@ def _report(model: TableEstimator) -> RpartReport:
 
 @only_if(_why_no_report)
 def printcp(self: TableEstimator, digits: int = 5) -> None:
-    """Print the table of complexities, as rpart's printcp.
+    """Print the complexity table, as rpart's `printcp` does.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def printcp(self: TableEstimator, digits: int = 5) -> None:
 
 @only_if(_why_no_report)
 def summary(self: TableEstimator, digits: int = 5) -> None:
-    """Print every node with its splits, competitors and surrogates, as rpart's summary.
+    """Print every node with its splits, competitors and surrogates, as rpart's `summary` does.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def summary(self: TableEstimator, digits: int = 5) -> None:
 
 @only_if(_why_no_report)
 def rpart_frame(self: TableEstimator) -> DataFrame:
-    """Return the nodes as rpart's frame: numbers, columns, counts, deviances, complexities.
+    """Return the nodes in the form of rpart's `frame`: numbers, columns, counts, deviances and complexities.
 
     Returns
     -------

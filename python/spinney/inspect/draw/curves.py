@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def plot_importances(model: TableEstimator, *, max_columns: int = 15, ax: Axes | None = None) -> Axes:
-    """Plot the fraction of each column in the total impurity decrease (boosting: loss reduction) as a bar.
+    """Plot the fraction of the total decrease of the impurity (boosting: of the total gain) that is due to each column.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     """Plot the cross-validated error of the trees of the pruning sequence against their size.
 
     Bars (a band, if there are many trees) are one standard error. The dashed line is the lowest error plus the number
-    of standard errors of the `rule`; the ring is the selected tree, the smallest that is not above the line.
+    of standard errors that `rule` allows; the ring is the selected tree, the smallest that is not above the line.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def plot_margins(
     y : array-like of shape (n_samples,)
         Their classes.
     rounds : sequence of int, optional
-        After which rounds or trees, counted from 1; None: a tenth of them, a third, and all.
+        Numbers of rounds or trees after which to plot a curve; None: a tenth, a third, and all of them.
     ax : Axes, optional
         Where to draw; None: a new figure.
 

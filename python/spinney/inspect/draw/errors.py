@@ -47,7 +47,7 @@ def plot_errors(
     ----------
     models : estimator or dict from str to estimator
         The curve of a stack is the error with its first member, its first two, and so on. Models without
-        `staged_predict`, such as one tree, are horizontal lines. Those that are not fitted are fitted to X and y.
+        `staged_predict`, such as a single tree, are horizontal lines. Models that are not fitted are fitted to X and y.
     X_test, y_test : table and array-like
         Test rows.
     X, y : table and array-like, optional
@@ -56,7 +56,7 @@ def plot_errors(
         Horizontal lines: errors, such as the Bayes error, or models, such as a stump.
     metric : callable, optional
         ``metric(y, predicted)``; None: the misclassification rate, or the mean squared error. The out-of-bag and
-        validation errors are drawn with None only.
+        validation errors are drawn only if it is None.
     ax : Axes, optional
         Where to draw; None: a new figure.
 

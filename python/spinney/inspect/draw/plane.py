@@ -376,8 +376,9 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
     """Plot the decision boundary of two classes, its margin, the support vectors, and the margin violations.
 
     The solid line is where the score is 0, the dashed ones where it is 1 and -1. Support vectors have a ring. A line
-    leads from each row that violates the margin to its margin, in the direction of the gradient. The scores of a
-    perceptron have no unit: its dashed lines go through the rows nearest to its boundary, if it separates the classes.
+    leads from each row that violates the margin to the margin of its class, in the direction of the gradient. The
+    scores of a perceptron have no unit; if it separates the classes, its dashed lines go through the rows nearest to
+    the boundary.
 
     Parameters
     ----------

@@ -44,25 +44,25 @@ def plot_regions(
 ) -> Figure:
     """Plot what models predict in the plane of two columns, or along one column, with the rows as points.
 
-    Classifiers are drawn as regions, which are paler where the class probability is lower; regressors as a map, or as
-    a curve through the rows if there is one column; detectors of outliers as a map of `decision_function`, with a line
-    where it is 0; densities, models with `score_samples` only, as a map or a curve of the density.
+    Classifiers are drawn as regions, which are paler where the class probability is lower; regressors as a map, or as a
+    curve if there is one column; outlier detectors as a map of `decision_function`, with a line where it is 0; density
+    estimators (models that have `score_samples` only) as a map or a curve of the density.
 
     Parameters
     ----------
     models : estimator, sequence or dict from str to estimator
-        One panel for each; of any library. Those that are not fitted are fitted to X and y.
+        One panel for each model, of any library. Models that are not fitted are fitted to X and y.
     X : table of shape (n_samples, n_features)
         Rows. Columns that are not drawn are fixed at their values in a typical row.
     y : array-like of shape (n_samples,), optional
-        Target of the rows. None: no points, except for detectors of outliers and densities.
+        Target of the rows. None: no points, except for outlier detectors and density estimators.
     vary : dict from the name of a parameter to its values, optional
-        For one model: a panel for each value, fitted to X and y, such as ``{"n_neighbors": [1, 10, 100]}`` or, for the
-        growth of a tree split by split, ``{"max_leaf_nodes": [2, 3, 4]}``.
+        For one model: a panel for each value, such as ``{"n_neighbors": [1, 10, 100]}`` or, to show the growth of a
+        tree split by split, ``{"max_leaf_nodes": [2, 3, 4]}``. The models are fitted to X and y.
     stages : sequence of int, optional
         For one ensemble with `staged_predict`: a panel after each of these numbers of rounds or trees.
     features : one or two names or positions, optional
-        Numeric columns to draw; None: all columns of X, which must be one or two then.
+        Numeric columns to draw; None: all columns of X, which must then have one or two.
     n_points : int, default=150
         Points of the grid in each direction.
     max_columns : int, default=4
@@ -406,7 +406,7 @@ def plot_boosting_steps(
     n_points: int = 150,
     max_columns: int = 3,
 ) -> Figure:
-    """Plot the first rounds of AdaBoost: the weak rule of each round, the rows by their weights, and the numbers.
+    """Plot the first rounds of AdaBoost: the weak classifier of each round, and the rows with their weights.
 
     The area of a point is proportional to the weight of its row before the round; misclassified rows have a thick edge.
     The last panel has all rounds together.
@@ -414,7 +414,7 @@ def plot_boosting_steps(
     Parameters
     ----------
     model : AdaBoostClassifier
-        With members that are classifiers. One that is not fitted is fitted to X and y.
+        A model whose members are classifiers. If it is not fitted, it is fitted to X and y.
     X : table of shape (n_samples, n_features)
         The training rows. Columns that are not drawn are fixed at their values in a typical row.
     y : array-like of shape (n_samples,)
@@ -431,8 +431,8 @@ def plot_boosting_steps(
     Returns
     -------
     Figure
-        A panel per round with its error ε, its vote α, the factor Z and the bound ΠZ of the training error, and one
-        with the whole model.
+        A panel per round with its error ε, its weight α, the factor Z by which it multiplies the mean loss, and ΠZ, the
+        upper bound on the training error; and a panel with the whole model.
 
     Examples
     --------

@@ -86,18 +86,18 @@ def _draw_simplex(criterion: str, ax: Axes | None) -> Axes:
 
 
 def plot_losses(names: Sequence[str] | None = None) -> Figure:
-    """Plot losses of two classes against the margin, the scores f* that minimise them, and their bounds of the error.
+    """Plot losses of two classes against the margin, the scores f* that minimise them, and their bounds on the error.
 
     The left panel has the losses φ(m) of the margin m = y f. The middle one has f*, the score with the smallest
     expected loss, against the probability η of the class 1: all have the sign of the best class, so that minimising the
-    loss gives the Bayes rule. The right panel has the upper bound of the excess error L - L* that follows
-    from the excess risk A - A*.
+    loss gives the Bayes rule. The right panel has the upper bound on the excess error rate L - L* that follows from the
+    excess expected loss A - A*.
 
     Parameters
     ----------
     names : sequence of str, optional
-        Of `spinney.teaching.margin_losses`: "0-1", "hinge", "exponential", "logistic", "squared", "squared hinge",
-        "Huber" (squared near the margin, linear below -1). None: all but the squared hinge.
+        Names in `spinney.teaching.margin_losses`: "0-1", "hinge", "exponential", "logistic", "squared", "squared
+        hinge", "Huber" (squared near the margin, linear below -1). None: all but the squared hinge.
 
     Returns
     -------

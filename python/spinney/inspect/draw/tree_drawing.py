@@ -54,7 +54,7 @@ def tree_svg(
     class_names : sequence of str, optional
         Names of the classes in the order of `classes_`; None: the classes.
     max_depth : int, optional
-        Deepest level to draw; a subtree below becomes one dashed box with the number of its leaves.
+        Deepest level to draw; a subtree below it becomes one dashed box with the number of its leaves.
     decimals : int, optional
         Decimals of all numbers, as in `export_text`.
     style : {"auto", "full", "compact"}, default="auto"
@@ -181,9 +181,9 @@ def plot_tree(
 ) -> Axes:
     """Draw a tree with matplotlib.
 
-    Boxes show the predicted class (or value), the class probabilities in the order of `classes_`, and the rows; their
-    colour is the class, and its intensity the purity. The split column is below the box, the conditions are on the
-    branches.
+    Boxes show the predicted class (or value), the class probabilities in the order of `classes_`, and the number of
+    rows. The colour of a box stands for the class, and its intensity for the purity. The split column is below the box,
+    and the conditions are on the branches.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def plot_tree(
     ax : Axes, optional
         Where to draw; the font is scaled so that the tree fits. None: a new figure that fits the tree.
     max_depth : int, optional
-        Deepest level to draw; a subtree below becomes one dashed box with the number of its leaves.
+        Deepest level to draw; a subtree below it becomes one dashed box with the number of its leaves.
     decimals : int, optional
         Decimals of all numbers, as in `export_text`.
     style : {"auto", "full", "compact"}, default="auto"
@@ -212,10 +212,10 @@ def plot_tree(
     node_ids : bool, default=False
         Whether to show the number of each node, as `apply` returns it.
     proportion : bool, optional
-        True: class probabilities, and the rows as a fraction of all. False: the weight of each class, and the number of
-        rows. None: class probabilities, and the rows as both.
+        True: class probabilities, and the fraction of all rows. False: the weight of each class, and the number of
+        rows. None: class probabilities, and both the number and the fraction of the rows.
     label : {"all", "root", "none"}, default="all"
-        Which boxes name what a number is, as in "n = 50".
+        Which boxes have labels that say what a number is, as in "n = 50".
     precision : int, optional
         scikit-learn's name of `decimals`.
     fontsize : float, optional

@@ -36,7 +36,7 @@ class Counterfactual:
         Sum of the changes over the columns, each relative to the range between the 5% and 95% quantiles of the column
         in `X`; a category counts 1.
     row : dict of str to value
-        The whole changed row.
+        The changed row.
 
     Examples
     --------
@@ -164,15 +164,15 @@ def counterfactual(
     wanted : class label, or pair of numbers; optional
         The wanted class, or the smallest and the largest value (None: no limit). None: the other of two classes.
     X : table, optional
-        Rows such as the training set: they determine which values occur, which columns are whole numbers, and
-        the range to which changes of a column are relative. May be omitted for spinney's trees, whose thresholds are
+        Rows, such as the training set. They determine which values occur, which columns are whole numbers, and the
+        range to which changes of a column are relative. They may be omitted for spinney's trees, whose thresholds are
         used instead.
     fixed : list of columns, optional
         Columns that may not change, by name or position.
     ranges : dict of column to (low, high) or list of categories, optional
         Allowed values of a column. None: the range of its numbers in `X`, or its categories there.
     probability : float, optional
-        Minimum probability of the wanted class; None: it has to be the predicted class.
+        Minimum probability of the wanted class; None: the wanted class has to be the predicted class.
     n : int, default=3
         Maximum number of alternatives. Each changes a different set of columns.
     max_columns : int, default=3
@@ -186,15 +186,12 @@ def counterfactual(
     Raises
     ------
     ValueError
-        If there is none (the message has the closest one), or if the prediction is already the wanted one.
+        If no change leads to the wanted prediction (the message has the closest one), or if the row already has it.
 
-    Notes
-    -----
-    Alternatives are ranked by their distance (see `Counterfactual`) plus 0.25 for each changed column. In a single
-    tree every leaf is a box:
-    the nearest point of each is compared, so that the result is exact. In other models, columns are changed one at a
-    time, to one value between any two thresholds of the trees (else: to values that occur), and the best changes are
-    extended.
+    Notes ----- Alternatives are ranked by their distance (see `Counterfactual`) plus 0.25 for each changed column. In a
+    single tree every leaf is a box, and the nearest points of all boxes are compared, so that the result is exact. In
+    other models, columns are changed one at a time, to one value between any two adjacent thresholds of the trees (or,
+    without trees, to values that occur), and the best changes are extended by further columns.
 
     Examples
     --------

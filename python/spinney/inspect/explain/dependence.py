@@ -46,9 +46,9 @@ class PartialDependence(ShownAsTable):
     of : str
         Description of what is averaged.
     method : {"trees", "brute", "recursion"}
-        How it was computed. "trees": one pass of the rows through the trees for many values. "brute": a prediction of
-        the rows for each value, which gives the same numbers. "recursion": at splits on other columns both children
-        are followed, weighted by their training rows.
+        How the averages were computed. "trees": one pass of the rows through the trees for many values. "brute": a
+        prediction of all rows for each value, which gives the same numbers. "recursion": without rows; at splits on
+        other columns both branches are followed, weighted by their training rows.
     numbers : list of ndarray
         The grid as numbers: dates as seconds since 1970, categories as codes.
     deciles : list of ndarray of shape (9,)
@@ -113,7 +113,7 @@ class PartialDependence(ShownAsTable):
         return bool(self.features[axis].categories) or self.features[axis].kind == "boolean"
 
     def centred(self) -> PartialDependence:
-        """Return the change of the predictions relative to the first value, of the mean and of each row.
+        """Return the predictions, mean and by row, minus those at the first value.
 
         Curves of different rows are then easier to compare.
 
@@ -155,7 +155,7 @@ class PartialDependence(ShownAsTable):
         Parameters
         ----------
         output : class label or number of an output, optional
-            Which of several outputs; None: a curve for each. A map shows one.
+            The output to plot; None: a curve for each. A map of two columns shows a single output.
         max_lines : int, default=100
             Maximum number of curves of single rows, if there are any: rows at regular intervals of the table.
         ax : Axes, optional
@@ -218,25 +218,26 @@ def partial_dependence(
     individual : bool, default=False
         Whether to return the predictions of single rows too (individual conditional expectations).
     grid : {"quantiles", "even"} or values, default="quantiles"
-        Values of the column: all that occur, if there are at most `n_points` of them or they are categories; else
-        `n_points` quantiles, which occur in the table, or evenly spaced values. Or the values themselves; for two
-        columns, a pair of sequences.
+        Values of the column. All values that occur, if there are at most `n_points` of them or they are categories;
+        otherwise "quantiles", `n_points` of the values that occur, or "even", as many evenly spaced values. Or the
+        values themselves; for two columns, a pair of sequences.
     n_points : int, default=50
-        Maximum number of values of a column of numbers or dates. Two columns have a grid of its square.
+        Maximum number of values of a column of numbers or dates. The grid of two columns has up to the square of this
+        number of points.
     percentiles : pair of float, default=(0.05, 0.95)
         Quantile levels of the first and the last value, if not all values are used.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in the mean and in the quantiles.
     output : class label, or number of an output, optional
-        Class or output to explain. None: all of them; the second of two classes.
+        Class or output to explain. None: the second of two classes; otherwise all of them.
     response_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
         Method that predicts. "auto": class probabilities, if the model has them; else scores or values.
     method : {"auto", "brute", "recursion"}, default="auto"
-        "auto": trees, forests and boosted trees of spinney pass each row through each tree once for up to 64 values;
-        the results are bit-identical to "brute". "brute": predict all rows for each value, as for all other models.
-        "recursion": use no rows, but follow both children, by training weight, at splits on other columns, which are at
-        their centre in linear leaves; for trees without surrogates, and for the scores of boosted classifiers. It
-        differs if columns are dependent.
+        "auto": each row passes once through each tree of spinney's trees, forests and boosted trees for up to 64
+        values, with results that are bit-identical to "brute"; other models use "brute". "brute": predict all rows for
+        each value. "recursion": use no rows, but follow both branches, by training weight, at splits on other columns,
+        whose values are at their centre in linear leaves. It is for trees without surrogates and for the scores of
+        boosted classifiers, and gives other results if columns are dependent.
 
     Returns
     -------

@@ -54,7 +54,7 @@ MEASURES = {
 
 @dataclass(frozen=True, eq=False)
 class Importances(ShownAsTable):
-    """Importances of columns, from `importances` or `permutation_importance`; prints as text.
+    """Importances of columns, as `importances` or `permutation_importance` returns them; prints as text.
 
     Attributes
     ----------
@@ -65,18 +65,18 @@ class Importances(ShownAsTable):
     loss : str or None
         Loss or score that permutation changes; None for the other kinds.
     importance, standard_error, z : ndarray of shape (n_names,)
-        Mean over the trees (boosting: over the permutations), its standard error, and their ratio (NaN where the error
-        is 0 or unknown).
+        Mean importance over the trees, permutations or folds (see `unit`), its standard error, and their ratio (NaN
+        where the standard error is 0 or unknown).
     by_tree : ndarray of shape (n_trees, n_names)
-        Importances of each tree; NaN for trees without out-of-bag rows. Boosting: one row per permutation.
+        Importances of each tree, permutation or fold; NaN for trees without out-of-bag rows.
     by_row : ndarray of shape (n_samples, n_names), or None
         With ``by_row=True``: mean increase in the row's loss over its out-of-bag trees; NaN if it has none.
     n_splits : ndarray of shape (n_names,), or None
         Number of splits on the columns in all trees; oblique splits count for each of their columns. None: the model
         has no trees.
     tree_loss : float or None
-        Mean loss of a single tree on its out-of-bag rows, or of a boosted model on the given rows, without
-        permutation.
+        Loss before any permutation: the mean loss of a single tree on its out-of-bag rows, or that of a boosted model
+        on the given rows.
     unit : {"tree", "permutation", "fold"}
         Unit over which the means are taken.
 
@@ -272,7 +272,7 @@ def permutation_importance(
     Parameters
     ----------
     model : estimator
-        Of spinney, scikit-learn, LightGBM or any library. Fitted, unless there is `cv`.
+        Of spinney, scikit-learn, LightGBM or any library. It must be fitted, unless `cv` is passed.
     X : table of shape (n_samples, n_features)
         Held-out rows; or the training rows, with `cv` or out of bag.
     y : array-like of shape (n_samples,)
@@ -294,7 +294,8 @@ def permutation_importance(
     random_state : int, RandomState or None, default=0
         Seed of the permutations. The results equal those of scikit-learn with the same seed.
     n_jobs : int, optional
-        Threads over the columns; None: one, so that the model can use threads. It does not affect the results.
+        Number of threads that share the columns; None: one, so that the model itself can use threads. It does not
+        affect the results.
 
     Returns
     -------

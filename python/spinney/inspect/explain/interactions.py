@@ -166,7 +166,7 @@ def interaction_strength(
     columns : list of columns, optional
         Columns by name or position; None: all.
     max_columns : int, default=8
-        Pairs are computed among this number of columns: those with the strongest interactions.
+        Number of columns among which pairs are computed: those with the strongest interactions.
     n_rows : int, default=200
         Number of sampled rows. The time grows with its square, and with the square of `max_columns`.
     sample_weight : array-like of shape (n_samples,), optional
@@ -174,8 +174,8 @@ def interaction_strength(
     output : class label, or number of an output, optional
         Class or output to explain. None: all of them together.
     response_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
-        Method that predicts. Scores of boosted models are additive if columns do not interact; probabilities are
-        not, because of their link function.
+        Method that predicts. The scores of a boosted model without interactions are additive; its probabilities are
+        not, because of the link function.
     random_state : int, RandomState or None, default=0
         Seed of the row sample.
 

@@ -39,11 +39,11 @@ class NearestRows(ShownAsTable):
     rows : ndarray of shape (n,)
         Positions in the table.
     similarity : ndarray of shape (n,)
-        Similarity to the row: the fraction of the trees in which both reach the same leaf (the proximity); without
-        trees, 1 minus the distance.
+        Similarity to the given row: the fraction of the trees in which both reach the same leaf (the proximity) or,
+        without trees, 1 minus the distance.
     distance : ndarray of shape (n,)
-        Mean distance of the values over the columns: numbers relative to the range between the 5% and 95% quantiles,
-        at most 1; categories 0 if equal, else 1.
+        Mean over the columns of the distance between the values. That of numbers is relative to the range between the
+        5% and 95% quantiles, and at most 1; that of categories is 0 if they are equal, else 1.
     target : ndarray of shape (n,), or None
         Their target, if `y` was passed.
     method : {"leaves", "distance"}
@@ -84,7 +84,7 @@ class NearestRows(ShownAsTable):
         Parameters
         ----------
         row : int or None
-            Which of the rows; None: the given row.
+            Position in `rows`; None: the given row.
         column : int
             Position of the column.
 
@@ -151,9 +151,10 @@ def nearest_rows(
     n : int, default=5
         Number of rows.
     method : {"auto", "leaves", "distance"}, default="auto"
-        "leaves": the fraction of the trees in which two rows reach the same leaf; trees of boosted models are weighted
-        by the spread of their leaf values. "distance": of the values, without the model. "auto": leaves, if the model
-        has them. Ties are broken by distance, then by position.
+        How similarity is measured. "leaves": by the fraction of the trees in which two rows reach the same leaf; the
+        trees of boosted models are weighted by the spread of their leaf values. "distance": by the distance of the
+        values, without the model. "auto": "leaves" if the model has trees. Ties are broken by distance, then by
+        position.
 
     Returns
     -------

@@ -46,8 +46,8 @@ class ShapValues(ShownAsTable):
         Contribution of each column. With `base_value`, they sum to the prediction: for classifiers, the class
         probabilities; for boosting, the scores (log-odds, the logarithm of a mean, or the value itself: see `of`).
     base_value : float or ndarray of shape (n_outputs,)
-        The prediction when no column is known: the mean over the training weight, or over the background. If trees
-        were fitted on different samples, the mean of each tree is over its sample.
+        The prediction when no column is known: the weighted mean prediction for the training rows, or for the
+        background rows. If trees were fitted to different samples, the mean of each tree is over its sample.
     of : str
         Description of the explained predictions.
     offset : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
@@ -58,8 +58,8 @@ class ShapValues(ShownAsTable):
     response_name : {"probability", "prediction"}
         What `response` holds.
     interactions : ndarray of shape (n_rows, n_features, n_features) or (…, n_outputs), or None
-        Interaction of each pair of columns, half in either place, with the main effects on the diagonal. Each row of a
-        matrix sums to the column's value.
+        Interaction of each pair of columns, one half in (i, j) and one in (j, i), with the main effects on the
+        diagonal. Row i of a matrix adds up to the value of column i.
     feature_names : list of str
         The columns.
     output_names : list or None
@@ -129,7 +129,7 @@ class ShapValues(ShownAsTable):
 
     @property
     def data(self) -> NDArray[Any]:
-        """The rows, with names of categories and datetimes; missing ones are None."""
+        """The rows, with the names of categories, and dates as datetimes; missing values are None."""
         features = self.schema.features
         if not any(feature.categories or feature.clock for feature in features):
             return self.numbers
@@ -206,7 +206,7 @@ class ShapValues(ShownAsTable):
         backend : {"pandas", "polars"}, optional
             Library of the frame; None: the one that is installed, pandas first.
         output : class label or number of an output, optional
-            As in `output`.
+            As in the method `output`.
 
         Returns
         -------
@@ -252,7 +252,7 @@ class ShapValues(ShownAsTable):
             A point per row and column, coloured by the value of the column; or a bar per column: the mean absolute
             value.
         output : class label or number of an output, optional
-            As in `output`. Without it, bars show all outputs, stacked.
+            As in the method `output`; None: bars show all outputs, stacked.
         max_columns : int, default=15
             Maximum number of columns: those with the largest mean absolute value.
         ax : Axes, optional
@@ -278,7 +278,7 @@ class ShapValues(ShownAsTable):
         row : int, default=0
             Position of the row.
         output : class label or number of an output, optional
-            As in `output`.
+            As in the method `output`.
         max_columns : int, default=10
             Maximum number of contributions: the smallest are shown as one.
         ax : Axes, optional
@@ -380,10 +380,11 @@ def shap_values(
 ) -> ShapValues:
     """Return the contribution of each column to each prediction: Shapley values by TreeSHAP.
 
-    The base value (the mean prediction over the training weight) and the values of all columns sum to the prediction
-    (for classifiers, the class probabilities). At a split on a column that counts as unknown, both children are
-    followed in proportion to the training weight. If a surrogate decides because the split column is missing, its
-    decision counts as that column's.
+    The base value (the weighted mean prediction for the training rows) and the values of all columns add up to the
+    prediction (for classifiers, the class probabilities). Where the value of a split's column counts as unknown, both
+    branches are followed in proportion to the training weight. If a surrogate decides because the split's column is
+    missing, its decision counts as that column's. `AdaBoostRegressor` raises a TypeError, because a median is not a sum
+    of contributions.
 
     Parameters
     ----------
@@ -394,7 +395,7 @@ def shap_values(
     background : table of shape (n_background, n_features), optional
         Rows that supply the values of unknown columns (interventional values); the result is the mean over these
         rows, the base value their mean prediction. The time grows with their number: a few hundred typical rows
-        suffice. None: both children by training weight, as above.
+        suffice. None: both branches are followed, as above (path-dependent values).
 
     Returns
     -------

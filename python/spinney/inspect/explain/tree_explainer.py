@@ -19,25 +19,27 @@ Perturbation = Literal["auto", "interventional", "tree_path_dependent"]
 class TreeExplainer:
     """SHAP values with the signature and the results of ``shap.TreeExplainer``.
 
-    shap knows a fixed list of libraries. This class takes its place for models of spinney: its arrays have the same
-    shapes, and calling it returns a ``shap.Explanation``, which all plots of shap take. Only this needs the package
-    shap; `shap_values` and `shap_interaction_values` do not.
+    The package shap supports a fixed list of libraries. This class replaces its ``TreeExplainer`` for models of
+    spinney: arrays have the same shapes, and calling an explainer returns a ``shap.Explanation``, which all plots of
+    shap accept. Only such a call needs the package shap; `shap_values` and `shap_interaction_values` do not.
 
     Parameters
     ----------
     model : estimator
-        A fitted model with the method `shap_values`: trees, forests, gradient boosting or AdaBoost.
+        A fitted model with the method `shap_values`: trees, forests, gradient boosting or AdaBoost classifiers.
     data : table of shape (n_background, n_features), optional
-        Background rows: columns outside a coalition take their values from these rows. None: branches are followed in
-        proportion to the weight of the training rows.
+        Rows that supply the values of unknown columns. None: both branches are followed in proportion to the weight of
+        the training rows.
     model_output : {"raw"}, default="raw"
         What is explained: class probabilities of trees and forests; scores of boosting, such as log-odds.
     feature_perturbation : {"auto", "interventional", "tree_path_dependent"}, default="auto"
-        "interventional" needs `data`, "tree_path_dependent" does not use them, "auto" chooses by whether there are any.
+        "interventional" needs `data`; "tree_path_dependent" does not use it; "auto" is "interventional" if `data` is
+        passed.
     feature_names : list of str, optional
         Names for explanations of rows without names.
     approximate, link, linearize_link : optional
-        Accepted for compatibility with shap: values are always exact, and shap does not use the links either.
+        Accepted for compatibility with shap, without effect: values are always exact, and shap does not use the links
+        either.
 
     Attributes
     ----------
@@ -106,7 +108,7 @@ class TreeExplainer:
         X : table of shape (n_samples, n_features)
             Rows.
         y, tree_limit, approximate : optional
-            Not supported: losses, parts of a model and approximations.
+            Not supported: explanations of a loss, explanations of the first trees alone, and approximations.
         check_additivity : bool, default=True
             Not used: values add up to the prediction by construction.
 
@@ -119,19 +121,19 @@ class TreeExplainer:
         return self._explained(X, False).values
 
     def shap_interaction_values(self, X: TableLike, y: object = None, tree_limit: int | None = None) -> Floats:
-        """Compute the interaction of each pair of columns, half in either place, with main effects on the diagonal.
+        """Compute the interaction of each pair of columns, halved between (i, j) and (j, i), and main effects (i, i).
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
         y, tree_limit : optional
-            Not supported: losses and parts of a model.
+            Not supported: explanations of a loss, and of the first trees alone.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features, n_features) or (n_samples, n_features, n_features, n_outputs)
-            Each row of a matrix adds up to the value of the column.
+            Row i of a matrix adds up to the value of column i.
         """
         _refuse(y, tree_limit, False)
         found = self._explained(X, True).interactions

@@ -39,7 +39,7 @@ def impurity(counts: ArrayLike, criterion: str = "gini", *, unit: Unit = "bits")
     criterion : {"gini", "p(1-p)", "entropy", "misclassification"}, default="gini"
         "gini" is 1 − Σ p², which is 2 p (1 − p) for two classes; "p(1-p)" is half of it, for two classes only.
     unit : {"bits", "nats"}, default="bits"
-        Of the entropy: logarithms of base 2 or e.
+        Unit of the entropy: logarithms to base 2, or natural logarithms.
 
     Returns
     -------
@@ -56,10 +56,10 @@ def impurity(counts: ArrayLike, criterion: str = "gini", *, unit: Unit = "bits")
 
 
 def gain(parent: ArrayLike, children: Sequence[ArrayLike], criterion: str = "gini", *, unit: Unit = "bits") -> float:
-    """Return the decrease of the impurity by a split: that of the parent less the weighted mean of the children's.
+    """Return the decrease of the impurity by a split: the parent's minus the weighted mean of the children's.
 
-    For two criteria it is what their search maximises instead: the gain ratio of C4.5, which is the decrease of the
-    entropy divided by the entropy of the children's sizes, and the χ² statistic of the class counts of the children.
+    Two criteria maximise another quantity, which is returned instead: the gain ratio of C4.5, which is the decrease of
+    the entropy divided by the entropy of the children's sizes, and the χ² statistic of the children's class counts.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class SearchTable(ShownAsTable):
     Attributes
     ----------
     tables : dict from str to SplitTable
-        By name of the column; ``table["income"]`` is one of them.
+        The splits of each column, by its name; ``table["income"]`` returns the same.
     criterion : str
         The criterion.
     impurity : float

@@ -26,7 +26,7 @@ _SMALLEST_GAIN = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class MultiwayTree:
-    """A node of a tree with several branches, and all below it; returned by `multiway_tree`.
+    """A node of a tree with several branches, with all nodes below it; returned by `multiway_tree`.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class MultiwayTree:
     branches : dict
         Child nodes, by the code of their category, or 0 and 1 for a numeric column.
     gains : dict
-        Gain and gain ratio, in bits, of the best split of each column that has one, by its name.
+        Gain and gain ratio, in bits, of the best split of each column that has one, by column name.
     """
 
     weights: Floats
@@ -225,9 +225,9 @@ def multiway_tree(
 ) -> MultiwayTree:
     """Grow a tree with a branch for each category, as ID3 and C4.5 do, for lectures and small tables.
 
-    Numbers are split in two at the best threshold. A row whose value is missing takes all branches, each with the
-    fraction of the known rows that take it, and the gain of a column is multiplied by the fraction of rows it is known
-    for.
+    Numbers are split in two at the best threshold. A row whose value is missing takes all branches, divided in
+    proportion to the rows whose value is known. The gain of a column is multiplied by the fraction of the rows in which
+    its value is known.
 
     Parameters
     ----------

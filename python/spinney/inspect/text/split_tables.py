@@ -244,7 +244,7 @@ def split_table(
     categorical : bool, default=False
         Whether to treat a column of numbers as categories.
     unit : {"bits", "nats"}, default="bits"
-        Of the entropy: logarithms of base 2 or e.
+        Unit of the entropy: logarithms to base 2, or natural logarithms.
 
     Returns
     -------

@@ -308,7 +308,7 @@ def write_json(value: object, indent: int | None = None) -> str:
 
 
 def importance_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
-    """Return the columns ranked by their fraction of the total impurity decrease (boosting: of the loss reduction).
+    """Return the columns ranked by their fraction of the total decrease of the impurity (boosting: of the total gain).
 
     In a tree with surrogates, a surrogate is credited with the gain of the split times its adjusted agreement.
 

@@ -43,12 +43,12 @@ def export_text(
     class_names : sequence of str, optional
         Names of the classes in the order of `classes_`; None: the classes.
     max_depth : int, optional
-        Deepest level to write; the leaves below are counted.
+        Deepest level to write; for a subtree below, only the number of its leaves is written.
     spacing : int, default=3
-        Width of a level of indentation, without its line.
+        Number of characters by which each level is indented, without the vertical line.
     decimals : int, optional
-        Decimals of all numbers. None: as many as the number needs, at most five digits if it is not a short decimal,
-        and more where two cuts of a column would look alike. `rules` and `to_dict` have the exact numbers.
+        Decimals of all numbers. None: as many as a number needs, at most five significant digits for long decimals, and
+        more where two cuts of a column would look equal. `rules` and `to_dict` have the exact numbers.
     show_weights : bool, default=False
         Also write the sum of the weights.
     show_missing : bool or collection of column names, default=True
@@ -218,7 +218,7 @@ class Rule:
     n : int
         Number of training rows.
     weight, fraction : float
-        Their weight, and its fraction of the total.
+        Weight of these rows, and its fraction of the total weight.
     impurity : float
         Impurity of the leaf.
     purity : float or None
@@ -230,8 +230,8 @@ class Rule:
     show_missing : bool
         Whether the text shows which conditions missing values satisfy.
     formula : str or None
-        The linear model of the leaf (a boosted tree with linear_leaves); `prediction` is then for rows with a missing
-        value in one of its columns.
+        The linear function of the leaf (only in a boosted tree with linear leaves); `prediction` is then the prediction
+        for rows with a missing value in one of its columns.
 
     Examples
     --------
@@ -359,8 +359,8 @@ def rules(
 ) -> RuleList:
     """Turn a tree into logical rules, one per leaf.
 
-    Every row satisfies exactly one rule, but for rows whose missing values stop them before they reach a leaf, which
-    satisfy none. Surrogates assign rows with missing values, if the tree has any.
+    Every row satisfies exactly one rule, except rows that stop before they reach a leaf because of missing values,
+    which satisfy none. If the tree has surrogates, these assign rows with missing values to rules.
 
     Parameters
     ----------

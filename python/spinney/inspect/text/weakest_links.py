@@ -157,7 +157,7 @@ def _risks(tree: TableEstimator | CountedTree) -> dict[int, float]:
 def count_subtrees(tree: TableEstimator | CountedTree) -> int:
     """Return the number of pruned subtrees of a tree, the root alone and the tree itself included.
 
-    A leaf has one, a node with branches of m and n subtrees 1 + m n.
+    A leaf has one, and a node whose branches have m and n subtrees has 1 + m n.
 
     Parameters
     ----------
@@ -188,13 +188,13 @@ class PruningStep:
     Attributes
     ----------
     alpha : float
-        Smallest penalty per leaf at which this tree is the best one.
+        Smallest penalty per leaf at which this tree is the best.
     pruned : tuple of int
-        Inner nodes whose splits this step removes, those below other pruned nodes included.
+        Inner nodes whose splits this step removes, including those below other pruned nodes.
     n_leaves : int
         Leaves of the tree after the step.
     risk : float
-        R(T): risk of these leaves.
+        R(T), the risk of the tree after the step.
     links : dict from int to float
         g(t) of each inner node before the step: the increase of the risk per leaf that is removed if the branch below
         the node is pruned. The weakest links have the smallest.
@@ -214,7 +214,7 @@ class WeakestLinks(ShownAsTable):
     Attributes
     ----------
     steps : list of PruningStep
-        From the smallest tree with the risk of the whole one, at the penalty 0, to the root alone.
+        The steps, from the smallest tree that has the risk of the unpruned one (penalty 0) to the root alone.
     """
 
     steps: list[PruningStep]

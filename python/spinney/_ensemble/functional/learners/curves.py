@@ -20,7 +20,7 @@ _MOST_STEPS, _CLOSE = 25, 1e-10
 
 @estimator
 class Linear(WeakLearner):
-    """Least-squares linear functions of the one term, or the two terms, that fit best.
+    """Linear functions of one term, or of two, fitted by least squares; the best term or pair is chosen.
 
     The best pair is found in closed form from the products of the terms, which are summed once for all rounds. A term
     is a numeric column, an indicator of missing values, or an indicator of a category.
@@ -28,7 +28,7 @@ class Linear(WeakLearner):
     Parameters
     ----------
     n_features : {1, 2}, default=1
-        Terms of each step.
+        Number of terms of each function.
 
     Examples
     --------
@@ -44,14 +44,14 @@ class Linear(WeakLearner):
 
 
 class Logistic(Linear):
-    """Logistic functions of one or two terms: logistic regressions of the residuals' signs, weighted by their size.
+    """Logistic functions of one or two terms, fitted to the signs of the residuals, weighted by their size.
 
     The terms are those whose linear function fits best, as in `Linear`.
 
     Parameters
     ----------
     n_features : {1, 2}, default=1
-        Terms of each step.
+        Number of terms of each function.
     """
 
     def _begin(self, table: LearningTable) -> Fitter:
@@ -172,9 +172,9 @@ _RIDGE = 1e-9  # of the mean weight of a basis function, where there are no rows
 
 @estimator
 class Splines(WeakLearner):
-    """Penalised cubic splines of the one column that fits best, all with the same degrees of freedom.
+    """Penalised cubic splines of the column that fits best; the splines of all columns have equal degrees of freedom.
 
-    Categories get shrunken means.
+    A categorical column gets the means of its categories, shrunken towards 0.
 
     Parameters
     ----------

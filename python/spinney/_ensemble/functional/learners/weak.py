@@ -94,7 +94,7 @@ class Fitter(ABC):
 
 
 class WeakLearner(BaseEstimator):
-    """Base of weak learners: their parameters."""
+    """Base class of the weak learners."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         check_parameter_names(cls, kwargs, {})
@@ -198,7 +198,7 @@ _LEAST_RIDGE = 1e-8  # the kernel matrix of equal rows is singular
 
 @estimator
 class Neighbors(WeakLearner):
-    """k-nearest neighbours regression by the distance of the scaled columns.
+    """k-nearest neighbours regression, with the Euclidean distance of the scaled columns.
 
     Means are weighted; a row of weight 2 counts as one neighbour. All stored rows are used in every round.
 
@@ -207,7 +207,7 @@ class Neighbors(WeakLearner):
     n_neighbors : int, default=20
         Number of neighbours; all rows if there are fewer.
     max_rows : int, default=5000
-        Maximum number of stored rows, which are drawn from larger tables.
+        Maximum number of stored rows; from a larger table they are drawn at random.
     """
 
     n_neighbors: int = parameter(_POSITIVE, default=20, kw_only=False)
@@ -241,7 +241,7 @@ class KernelRidge(WeakLearner):
     gamma : float or None, default=None
         Parameter of the kernel exp(-gamma · distance²); None: 1 / number of terms.
     max_rows : int, default=500
-        Maximum number of stored rows, which are drawn from larger tables.
+        Maximum number of stored rows; from a larger table they are drawn at random.
     """
 
     alpha: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0, kw_only=False)
