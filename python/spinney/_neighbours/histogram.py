@@ -261,8 +261,8 @@ class HistogramClassifier(LocalClassifier, BaseHistogram):
     """Classification by the histogram rule: the training rows in the same cell of a regular grid vote for a class.
 
     Numeric columns are divided into intervals of equal width, which start at the lowest value, the mean or 0, depending
-    on ``scale``. Each category has cells of its own, and so have missing values. Values outside the range of the
-    training rows belong to the outermost cells.
+    on ``scale``. Each category has separate cells, and so have missing values. Values outside the range of the training
+    rows belong to the outermost cells.
 
     See Also
     --------
@@ -285,8 +285,8 @@ class HistogramRegressor(LocalRegressor, BaseHistogram):
     """Regression by a regressogram: the mean target of the training rows in the same cell of a regular grid.
 
     Numeric columns are divided into intervals of equal width, which start at the lowest value, the mean or 0, depending
-    on ``scale``. Each category has cells of its own, and so have missing values. Values outside the range of the
-    training rows belong to the outermost cells.
+    on ``scale``. Each category has separate cells, and so have missing values. Values outside the range of the training
+    rows belong to the outermost cells.
 
     See Also
     --------

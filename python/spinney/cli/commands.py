@@ -122,11 +122,11 @@ def study(table: Path, target: str | None, out: Path | None, as_json: bool, **op
     r"""Fit several models to TABLE, compare them, save the best and write a report.
 
     TABLE is a CSV, Parquet, Arrow or Excel file, or - for standard input. Numbers, text, dates and missing values are
-    used as they are. A fifth of the rows is held out as a test set. On the others a pruned tree, gradient boosting,
-    forests, a linear model, AdaBoost, k-NN, an SVM and a stack of them are cross-validated on the same folds, and
-    compared with a baseline. Identifier columns and target leaks are excluded and reported; --keep includes them.
+    used as they are. A fifth of the rows is held out as a test set. On the other rows, a pruned tree, gradient
+    boosting, forests, a linear model, AdaBoost, k-NN, an SVM and a stack of them are cross-validated on the same folds
+    and compared with a baseline. Identifier columns and target leaks are excluded and reported; --keep includes them.
 
-    Results are reproducible unless the time limit cuts the study short; this is reported. Ctrl-C ends the study with
+    Results are reproducible unless the time limit ends the study early, which is reported. Ctrl-C ends the study with
     the models fitted so far. Exit codes: 0 success; 1 invalid table; 2 invalid command; 130 interrupted.
 
     \b
@@ -265,7 +265,7 @@ def bench(table: Path | None, target: str | None, **options: Any) -> None:
         from spinney.cli.study import run_bench
 
     if (table is None) != (target is None):
-        raise click.UsageError("TABLE requires --target and the reverse. Pass both, or neither.")
+        raise click.UsageError("TABLE and --target require each other. Pass both, or neither.")
     source = _source(table or Path(), target or "", options, ("task",))
     run_bench(None if table is None else source, **options)
 

@@ -34,7 +34,7 @@ class Study(Findings):
         Their targets.
     train_rows, test_rows : RowNames
         Which rows of the whole table these are: `values` holds their numbers in the file, labels of the index, values
-        of the column `id`, or positions; `note` says which.
+        of the column `id`, or positions; `note` describes them.
     folds : list of (ndarray, ndarray)
         Training and held-out rows of `X_train`, of all repeats.
     leaderboard : list of Entry
