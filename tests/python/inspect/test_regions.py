@@ -305,8 +305,66 @@ def test_tuning_curves_are_cross_validated(diagonal):
     area = spinney.plot_tuning(spinney.DecisionTreeClassifier(), X, y, {"max_depth": [1, 2]}, scoring="auc")
     assert area.get_ylabel() == "-auc"
     assert [label.get_text() for label in words.get_xticklabels()] == ["gini", "entropy"]
-    with pytest.raises(ValueError, match="one parameter"):
-        spinney.plot_tuning(spinney.SVC(), X, y, {})
+    for vary in ({}, {"C": []}, {"C": [1], "gamma": [1], "degree": [1]}):
+        with pytest.raises(ValueError, match="one or two parameters"):
+            spinney.plot_tuning(spinney.SVC(), X, y, vary)
+
+
+def marked(ax, marker):
+    """Return the place of a mark, whose second line has the label of the legend."""
+    place, of_legend = [
+        line for line in ax.get_lines() if line.get_marker() == marker and line.get_linestyle() == "None"
+    ]
+    return (place.get_xdata()[0], place.get_ydata()[0]), of_legend.get_label()
+
+
+def test_the_simplest_value_within_a_standard_error_is_marked(diagonal):
+    X, y = diagonal
+    values = [1, 3, 9, 27, 81]
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    errors = np.array([1 - cross_val_score(spinney.KNeighborsClassifier(k), X, y, cv=folds) for k in values])
+    mean, spread = errors.mean(axis=1), errors.std(axis=1, ddof=1) / np.sqrt(5)
+    within = np.flatnonzero(mean <= mean.min() + spread[mean.argmin()])
+    assert 1 < len(within) < 5
+    for simplest, k in (("last", within[-1]), ({"n_neighbors": "first"}, within[0])):
+        ax = spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, {"n_neighbors": values}, simplest=simplest)
+        place, label = marked(ax, "s")
+        assert_allclose(place, (values[k], mean[k]))
+        assert label.endswith(f": {values[k]}")
+    for wrong in ("small", {"n_neighbors": "least"}, {"C": "first"}):
+        with pytest.raises(ValueError, match="'first' or 'last' for each of n_neighbors"):
+            spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, {"n_neighbors": values}, simplest=wrong)
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_two_parameters_are_a_map_with_the_selected_setting(diagonal, style):
+    X, y = diagonal
+    tried = {"max_depth": [1, 2, 4], "min_samples_leaf": [1, 40]}
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    trees = [[spinney.DecisionTreeClassifier(max_depth=d, min_samples_leaf=n) for d in (1, 2, 4)] for n in (1, 40)]
+    errors = np.array([[1 - cross_val_score(tree, X, y, cv=folds) for tree in row] for row in trees])
+    mean, spread = errors.mean(axis=2), errors.std(axis=2, ddof=1) / 2
+    simplest = {"max_depth": "first", "min_samples_leaf": "last"}
+    with plt.style.context(style):
+        ax = spinney.plot_tuning(spinney.DecisionTreeClassifier(), X, y, tried, cv=4, simplest=simplest)
+        colours = {text.get_color() for text in ax.texts}
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("max_depth", "min_samples_leaf")
+    assert_allclose(ax.images[0].get_array(), mean)
+    assert [text.get_text() for text in ax.texts] == [f"{error:.3g}" for error in mean.T.ravel()]
+    assert colours == {"#222222" if style == "default" else "#eeeeee"}
+    best = np.unravel_index(mean.argmin(), mean.shape)
+    points, place, _ = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    (x,), (y,) = place.get_data()
+    assert mean[int(y), int(x)] == mean.min()
+    names = [label.get_text() for label in ax.get_legend().get_texts()]
+    depth, size = tried["max_depth"][int(x)], tried["min_samples_leaf"][int(y)]
+    assert f"lowest: max_depth={depth}, min_samples_leaf={size}" in names
+    within = mean <= mean[best] + spread[best]
+    assert len(points.get_xdata()) == within.sum()
+    steps = np.add.outer([1, 0], [0, 1, 2])
+    (x, y), _ = marked(ax, "s")
+    assert within[int(y), int(x)]
+    assert steps[int(y), int(x)] == steps[within].min()
 
 
 def test_rounds_are_drawn_with_their_weights_and_numbers(diagonal):

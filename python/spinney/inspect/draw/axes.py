@@ -55,10 +55,15 @@ def write_beside(ax: Axes, text: str, x: Any, y: Any, gap: float = 4, **look: An
     ax.annotate(text, (x, y), xytext=(gap, 0), textcoords="offset points", **look)
 
 
-def ring(ax: Axes, x: float, y: float, label: str) -> None:
-    """Draw a ring around the selected point."""
-    edge: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}
-    ax.plot([x], [y], "o", markersize=11, label=label, **edge)
+def ring(ax: Axes, x: float, y: float, label: str | None, size: float = 11) -> None:
+    """Draw a ring around the selected point; at NaN, only its label in the legend."""
+    edge: dict[str, Any] = {
+        "markerfacecolor": "none",
+        "markeredgecolor": CLASS_COLOURS[5],
+        "markeredgewidth": 2,
+        "linestyle": "none",
+    }
+    ax.plot([x], [y], "o", markersize=size, label=label, **edge)
 
 
 def legend_above(ax: Axes, n_columns: int) -> None:

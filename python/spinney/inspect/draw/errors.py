@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +19,14 @@ from spinney._estimator.metrics import find_scorer, metric_key
 from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney.inspect.draw import axes
 from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of, short
-from spinney.inspect.draw.regions import fitted_to
+from spinney.inspect.draw.regions import fitted_to, value_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Error = Callable[[Any, Any], float]
 _FEW = 12  # stages, which are marked by points, and members, which are named
+_MOST_NUMBERS = 150  # cells of a map in which the errors are written
 _LARGEST_RATIO = 30  # of tuned values, beyond which their axis is logarithmic
 
 
@@ -166,14 +170,17 @@ def plot_tuning(
     y: ColumnLike,
     vary: Mapping[str, Iterable[Any]],
     *,
+    simplest: str | Mapping[str, str] | None = None,
     cv: Any = 5,
     scoring: Any = None,
     groups: ColumnLike = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the cross-validated error of a model against one of its parameters.
+    """Plot the cross-validated error of a model against one of its parameters, or as a map over two.
 
-    Bars are one standard error over the folds; the ring is the lowest error.
+    Bars are one standard error over the folds, and the ring is the lowest error. The dashed line is the lowest error
+    plus its standard error; in a map, dots mark the settings below it. With `simplest`, a square marks the simplest
+    of these settings.
 
     Parameters
     ----------
@@ -184,7 +191,11 @@ def plot_tuning(
     y : array-like of shape (n_samples,)
         Target.
     vary : dict from the name of a parameter to its values
-        Such as ``{"C": [0.1, 1, 10]}``.
+        Such as ``{"C": [0.1, 1, 10]}``; with two parameters, the first is on the horizontal axis.
+    simplest : {"first", "last"} or dict, optional
+        Which value gives the simplest model, to select by the one-standard-error rule; a dict has one for each
+        parameter. Of two parameters, the setting with the fewest steps from the simplest values is selected; if there
+        are several, that of the lowest error.
     cv : int, splitter or iterable, default=5
         Folds, as in scikit-learn; stratified for classifiers.
     scoring : str or callable, optional
@@ -210,28 +221,48 @@ def plot_tuning(
     >>> matplotlib.use("agg")
     >>> import spinney
     >>> X, y = spinney.datasets.make_diagonal(120, noise=0.1, random_state=0)
-    >>> ax = spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, {"n_neighbors": [1, 5, 15, 45]})
+    >>> ax = spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, {"n_neighbors": [1, 5, 15, 45]}, simplest="last")
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('n_neighbors', 'misclassification rate')
-    >>> matplotlib.pyplot.close(ax.figure)
+    >>> ax = spinney.plot_tuning(spinney.SVC(), X, y, {"C": [0.1, 1, 10], "gamma": [0.01, 0.1, 1]})
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('C', 'gamma')
+    >>> matplotlib.pyplot.close("all")
     """
-    from sklearn.model_selection import KFold, StratifiedKFold, validation_curve
+    from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
-    if len(vary) != 1:
-        raise ValueError(f"vary needs one parameter with its values, not {len(vary)}.")
-    ((name, tried),) = vary.items()
-    values, has_classes = list(tried), is_classifier(model)
+    values = {name: list(tried) for name, tried in vary.items()}
+    if len(values) not in (1, 2) or not all(values.values()):
+        raise ValueError(f"vary needs one or two parameters with their values, not {one_line(dict(vary))}.")
+    ends = simplest if isinstance(simplest, Mapping) or simplest is None else dict.fromkeys(values, simplest)
+    if ends is not None and (set(ends) != set(values) or not set(ends.values()) <= {"first", "last"}):
+        raise ValueError(f"simplest must be 'first' or 'last' for each of {', '.join(values)}, not {simplest!r}.")
+    has_classes = is_classifier(model)
     default = "accuracy" if has_classes else "neg_mean_squared_error"
     if isinstance(cv, int):
         cv = (StratifiedKFold if has_classes else KFold)(cv, shuffle=True, random_state=0)
-    of_fit, held_out = validation_curve(
-        model, X, y, param_name=name, param_range=values, cv=cv, groups=groups, scoring=find_scorer(scoring or default)
-    )
-    if scoring is None and has_classes:
-        of_fit, held_out = of_fit - 1, held_out - 1  # accuracies as errors, after the change of sign
+    scorer = find_scorer(scoring or default)
+    grid = [{name: [value] for name, value in zip(values, one, strict=True)} for one in product(*values.values())]
+    search = GridSearchCV(model, grid, cv=cv, scoring=scorer, refit=False, return_train_score=True)
+    results = search.fit(X, y, groups=groups).cv_results_
+    best_score = 1.0 if scoring is None and has_classes else 0.0  # accuracies become errors
     labels = {"accuracy": "misclassification rate", "neg_mean_squared_error": "mean squared error"}
-    label = labels[default] if scoring is None else _label_of_loss(scoring)
-    return _draw_tuning(axes_of(ax, 7.0, 4.2, "top", "right"), name, values, -of_fit, -held_out, label)
+    found = _Tuning(
+        values,
+        ends,
+        best_score - _by_setting(results, "test", len(grid), search.n_splits_),
+        best_score - _by_setting(results, "train", len(grid), search.n_splits_),
+        labels[default] if scoring is None else _label_of_loss(scoring),
+    )
+    if len(values) == 2:
+        return _draw_tuning_map(axes_of(ax, 1.6 + 0.75 * found.shape[0], 1.2 + 0.5 * found.shape[1]), found)
+    return _draw_tuning_curve(axes_of(ax, 7.0, 4.2, "top", "right"), found)
+
+
+def _by_setting(results: Mapping[str, Any], rows: str, n_settings: int, n_folds: int) -> Floats:
+    """Return the scores of a search, (n_settings, n_folds)."""
+    scores = [results[f"split{k}_{rows}_score"] for k in range(n_folds)]
+    return np.array(scores, dtype=np.float64).reshape(n_folds, n_settings).T
 
 
 def _label_of_loss(scoring: object) -> str:
@@ -240,20 +271,117 @@ def _label_of_loss(scoring: object) -> str:
     return name.removeprefix("neg_").replace("_", " ") if name.startswith("neg_") else f"-{scoring}"
 
 
-def _draw_tuning(
-    ax: Axes, name: str, values: list[Any], of_fit: NDArray[Any], held_out: NDArray[Any], label: str
-) -> Axes:
+@dataclass(frozen=True, eq=False)
+class _Tuning:
+    """The cross-validated errors of settings, in the order of the product of the values.
+
+    Attributes
+    ----------
+    values : dict of str to list
+        Values of each parameter.
+    simplest : mapping of str to {"first", "last"}, or None
+        Which of the values is simplest, by parameter.
+    held_out, of_fit : ndarray of shape (n_settings, n_folds)
+        Errors of the rows that are held out, and of the training rows.
+    label : str
+        Name of the error.
+    """
+
+    values: dict[str, list[Any]]
+    simplest: Mapping[str, str] | None
+    held_out: Floats
+    of_fit: Floats
+    label: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of each parameter."""
+        return tuple(len(tried) for tried in self.values.values())
+
+    @property
+    def places(self) -> tuple[NDArray[np.intp], ...]:
+        """Position of the value of each setting, by parameter."""
+        return np.unravel_index(np.arange(len(self.held_out)), self.shape)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Mean error of each setting."""
+        return np.asarray(self.held_out.mean(axis=1))
+
+    @cached_property
+    def spread(self) -> Floats:
+        """Standard error of each mean; 0 if there is one fold."""
+        n_folds = self.held_out.shape[1]
+        return np.asarray(self.held_out.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else 0.0 * self.mean)
+
+    @property
+    def best(self) -> int:
+        """The setting of the lowest error."""
+        return int(np.nanargmin(self.mean))
+
+    @property
+    def limit(self) -> float:
+        """The lowest error plus its standard error."""
+        return float(self.mean[self.best] + self.spread[self.best])
+
+    @property
+    def selected(self) -> int | None:
+        """The simplest setting within the limit; None if it is not known which values are simple."""
+        if self.simplest is None:
+            return None
+        steps = np.zeros(len(self.mean))
+        for place, n, name in zip(self.places, self.shape, self.values, strict=True):
+            steps += place if self.simplest[name] == "first" else n - 1 - place
+        within = np.flatnonzero(self.mean <= self.limit)
+        return int(within[np.lexsort((self.mean[within], steps[within]))[0]])
+
+    def name(self, setting: int) -> str:
+        """Return the values of a setting as text."""
+        places = np.unravel_index(setting, self.shape)
+        values = {name: one_line(tried[k]) for (name, tried), k in zip(self.values.items(), places, strict=True)}
+        return ", ".join(f"{name}={value}" if len(values) > 1 else value for name, value in values.items())
+
+
+def _draw_tuning_curve(ax: Axes, found: _Tuning) -> Axes:
+    ((name, values),) = found.values.items()
     places = _place_values(ax, name, values)
-    mean, n_folds = held_out.mean(axis=1), held_out.shape[1]
-    spread = held_out.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(mean))
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "marker": "o", "markersize": 4}
-    ax.errorbar(places, mean, spread, capsize=3, elinewidth=1, label="held-out rows", **line)
-    ax.plot(places, of_fit.mean(axis=1), color=axes.pale(), linewidth=1.2, label="training rows")
-    best = int(np.nanargmin(mean))
-    axes.ring(ax, places[best], mean[best], f"lowest: {one_line(values[best])}")
-    ax.set(ylabel=label)
+    ax.errorbar(places, found.mean, found.spread, capsize=3, elinewidth=1, label="held-out rows", **line)
+    ax.plot(places, found.of_fit.mean(axis=1), color=axes.pale(), linewidth=1.2, label="training rows")
+    _mark_tuning(ax, found, places, found.mean)
+    ax.axhline(found.limit, color=axes.pale(), linestyle="--", linewidth=1, label="1 standard error off the lowest")
+    ax.set(ylabel=found.label)
     ax.legend(frameon=False)
     return ax
+
+
+def _draw_tuning_map(ax: Axes, found: _Tuning) -> Axes:
+    across, up = (place.astype(np.float64) for place in found.places)
+    drawn = ax.imshow(found.mean.reshape(found.shape).T, cmap=value_map(), origin="lower", aspect="auto")
+    for values, axis in zip(found.values.values(), (ax.xaxis, ax.yaxis), strict=True):
+        axis.set_ticks(range(len(values)), [short(value, 12) for value in values], parse_math=False)
+    within = found.mean <= found.limit
+    label = "within 1 standard error of the lowest"
+    ax.plot(across[within], up[within] - 0.3, "o", markersize=3.5, color=axes.ink(), label=label)
+    if len(found.mean) <= _MOST_NUMBERS:
+        for x, y, error in zip(across, up, found.mean, strict=True):
+            ax.text(x, y, f"{error:.3g}", ha="center", va="center", color=axes.ink(), fontsize=8)
+    _mark_tuning(ax, found, across, up, size=26)
+    ax.figure.colorbar(drawn, ax=ax, label=found.label)
+    first, second = found.values
+    ax.set(xlabel=first, ylabel=second)
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), fontsize=9, borderaxespad=0.2)
+    return ax
+
+
+def _mark_tuning(ax: Axes, found: _Tuning, x: Floats, y: Floats, size: float = 11) -> None:
+    """Draw a ring around the lowest error, and a square around the simplest setting within a standard error of it."""
+    axes.ring(ax, x[found.best], y[found.best], None, size)
+    axes.ring(ax, np.nan, np.nan, f"lowest: {found.name(found.best)}")
+    if (k := found.selected) is not None:
+        edge: dict[str, Any] = {"fillstyle": "none", "color": axes.ink(), "markeredgewidth": 1.5, "linestyle": "none"}
+        ax.plot([x[k]], [y[k]], "s", markersize=size + 3, **edge)
+        ax.plot([], [], "s", markersize=11, label=f"simplest within 1 standard error: {found.name(k)}", **edge)
 
 
 def _place_values(ax: Axes, name: str, values: list[Any]) -> Floats:

@@ -316,7 +316,7 @@ def _draw_panel(
     look: dict[str, Any] = {"extent": extent, "origin": "lower", "aspect": "auto", "interpolation": "nearest"}
     values = surface.values.reshape(shape)
     if surface.classes is None:
-        ax.imshow(values, cmap=_value_map(), vmin=span[0], vmax=span[1], **look)
+        ax.imshow(values, cmap=value_map(), vmin=span[0], vmax=span[1], **look)
         if surface.quantity == "decision function" and values.min() < 0 < values.max():
             ax.contour(across, up, values, levels=[0.0], colors=axes.ink(), linewidths=1.0)
     else:
@@ -337,7 +337,8 @@ def _class_picture(surface: _Surface) -> Floats:
     return np.asarray((paper + (colour - paper) * strength) / 255)
 
 
-def _value_map() -> Any:
+def value_map() -> Any:
+    """Return the colours of low to high values, on which text in the colour of `ink` is readable."""
     return axes.colour_map(*(axes.mixed(axes.paper(), VALUE_COLOUR, strength) for strength in (0.10, 0.65)))
 
 
@@ -351,7 +352,7 @@ def _draw_points(ax: Axes, surface: _Surface, plane: _Plane, span: tuple[float, 
     if plane.y is None:
         groups = [(rows, {"color": axes.pale()})]
     elif surface.classes is None:
-        groups = [(rows, {"c": read_values(plane.y, n_rows)[rows, 0], "cmap": _value_map(), "vmin": span[0]})]
+        groups = [(rows, {"c": read_values(plane.y, n_rows)[rows, 0], "cmap": value_map(), "vmin": span[0]})]
         groups[0][1]["vmax"] = span[1]
     else:
         labels = np.asarray(plane.y).reshape(-1)
