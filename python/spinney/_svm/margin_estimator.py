@@ -23,6 +23,7 @@ from spinney._data.feature import Unseen
 from spinney._data.reproducible import sums_by_code
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.costs import read_cost_matrix, weights_of_classes
+from spinney._estimator.estimator import only_if
 from spinney._estimator.held_out import Fold, read_folds
 from spinney._estimator.many_classes import warn_of_passes
 from spinney._estimator.online import forget_batches
@@ -150,6 +151,14 @@ class Chosen:
     results: dict[str, Floats] | None = None
 
 
+def _why_no_distance(model: BaseMargin) -> str | None:
+    if not model._is_class_target:
+        return "needs classes, which a hyperplane separates. Use predict."
+    if getattr(model, "kernel", "linear") != "linear":
+        return "needs kernel='linear', whose boundary is a hyperplane. Use decision_function."
+    return None
+
+
 @estimator
 class BaseMargin(TableEstimator):
     """Estimators whose model is one or several machines, each of which gives a row a score."""
@@ -256,6 +265,29 @@ class BaseMargin(TableEstimator):
     def _scores(self, X: TableLike) -> Floats:
         """Return the score that each machine gives each row, (n_rows, n_machines)."""
         return self._by_blocks(X, lambda columns: self.margin_.scores(columns, self._n_threads))
+
+    @only_if(_why_no_distance)
+    def signed_distances(self, X: TableLike) -> Floats:
+        """Signed distance of each row from the separating hyperplane, in the units of the columns.
+
+        It is the score of the hyperplane divided by the norm of its coefficients, `coef_`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_hyperplanes)
+            Two classes: positive on the side of the second. More: one column for each row of `coef_`.
+        """
+        scores = self._scores(X)
+        norms = np.sqrt((self.margin_.raw_planes[0] ** 2).sum(axis=1))
+        if not norms.all():
+            raise ValueError("All coefficients of a hyperplane are 0: nothing has a distance from it.")
+        distances = scores / norms
+        return distances[:, 0] if distances.shape[1] == 1 else distances
 
     @property
     def intercept_(self) -> Floats:
