@@ -11,7 +11,15 @@ import spinney
 from pictures_common import save, wave
 from scipy.stats import norm
 from spinney.datasets import TwoSources, load_batting, load_loans
-from spinney.teaching import bootstrap, consistency, perceptron_steps, search_table, tree_from_counts, weakest_links
+from spinney.teaching import (
+    bootstrap,
+    consistency,
+    multiway_tree,
+    perceptron_steps,
+    search_table,
+    tree_from_counts,
+    weakest_links,
+)
 
 
 def simplex() -> Any:
@@ -59,5 +67,10 @@ def teaching_pictures(folder: Path) -> None:
     save(consistent_rules(), folder / "consistency.png")
     X, y = spinney.datasets.make_diagonal(120, noise=0.1, random_state=0)
     values = {"n_neighbors": [1, 3, 5, 9, 15, 25, 45, 75]}
-    save(spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, values).figure, folder / "tuning.png")
+    curve = spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, values, simplest="last")
+    save(curve.figure, folder / "tuning.png")
+    values = {"C": [0.1, 1, 10, 100], "gamma": [0.1, 1, 10]}
+    save(spinney.plot_tuning(spinney.SVC(), X, y, values, simplest="first").figure, folder / "tuning_map.png")
+    loans, classes = load_loans(as_frame="pandas")
+    save(spinney.plot_tree(multiway_tree(loans, classes)).figure, folder / "multiway_tree.png")
     save(spinney.plot_losses(), folder / "margin_losses.png")

@@ -20,7 +20,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from spinney.inspect.draw.axes import CLASS_COLOURS, class_colour, ink_on, tint
-from spinney.inspect.draw.picture import Look, Rectangle, Text, draw, text_width
+from spinney.inspect.draw.layout import Rectangle, Text, text_width
+from spinney.inspect.draw.look import Look
+from spinney.inspect.draw.picture import draw
 from spinney.inspect.draw.plane import regions
 from spinney.inspect.text.reader import TreeReader
 

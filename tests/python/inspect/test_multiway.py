@@ -1,10 +1,19 @@
 """Trees of ID3 and C4.5, by the numbers of Quinlan's golf table."""
 
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+import spinney
 from numpy.testing import assert_allclose
+from spinney.inspect.draw.picture import draw
 from spinney.teaching import multiway_tree
+
+mpl.use("agg")
+import matplotlib.pyplot as plt
 
 GOLF = pd.DataFrame(
     [
@@ -88,3 +97,83 @@ def test_arguments_are_checked(options, match):
 def test_another_number_of_columns_is_refused():
     with pytest.raises(ValueError, match="X has 1 columns, and the tree was grown on 4"):
         multiway_tree(X, Y).predict(X[["outlook"]])
+
+
+# ---- pictures ----------------------------------------------------------------------------------------------------
+
+
+def words(tree, **options):
+    return [
+        text.text for text in ET.fromstring(spinney.tree_svg(tree, **options)).iter("{http://www.w3.org/2000/svg}text")
+    ]
+
+
+def test_the_picture_has_every_branch_and_node():
+    tree = multiway_tree(X, Y)
+    picture = draw(tree)
+    texts = [text.words for node in picture.nodes for text in node.shapes if hasattr(text, "words")]
+    assert len(picture.nodes) == 8
+    assert [label.words for label in picture.labels if hasattr(label, "words")] == [
+        *["= overcast", "= rain", "= no", "= yes", "= sunny", "≤ 77.5", "> 77.5"]
+    ]
+    assert [text for text in texts if text in ("outlook", "windy", "humidity")] == ["outlook", "windy", "humidity"]
+    assert texts[:3] == ["play", ".64\N{NO-BREAK SPACE} .36", "n = 14 (100%)"]
+    assert "n = 4 (29%)" in texts
+    legend = [text.words for text in picture.legend if hasattr(text, "words")]
+    assert legend == ["play", "stay"]
+
+
+def test_branches_of_a_picture_do_not_overlap_and_parents_are_centred():
+    rng = np.random.default_rng(0)
+    table = {
+        "town": rng.choice(list("abcdefg"), 300),
+        "size": rng.choice(["S", "M", "L"], 300),
+        "z": rng.normal(size=300),
+    }
+    tree = multiway_tree(table, rng.integers(0, 3, 300), max_depth=3)
+    picture = draw(tree)
+    boxes = sorted((node.box for node in picture.nodes), key=lambda box: (box.y, box.x))
+    for one, other in pairwise(boxes):
+        assert one.y != other.y or one.x + one.width < other.x
+    assert min(box.x for box in boxes) >= 0
+    assert max(box.x + box.width for box in boxes) <= picture.width
+    middles = [node.box.x + node.box.width / 2 for node in picture.nodes]
+    below = [1]
+    while below[-1] + size(list(tree.branches.values())[len(below) - 1]) < len(middles):
+        below.append(below[-1] + size(list(tree.branches.values())[len(below) - 1]))
+    assert middles[0] == pytest.approx((middles[below[0]] + middles[below[-1]]) / 2)
+
+
+def size(tree):
+    return 1 + sum(size(branch) for branch in tree.branches.values())
+
+
+def test_options_of_the_picture():
+    tree = multiway_tree(X, Y)
+    assert "… 2 leaves" in words(tree, max_depth=1)
+    assert "entropy = 0.940" in words(tree, impurity=True)
+    assert "node = 7" in words(tree, node_ids=True)
+    assert "9\N{NO-BREAK SPACE} 5" in words(tree, proportion=False)
+    assert "> 77.50" in words(tree, decimals=2)
+    table = X.copy()
+    table.loc[5, "outlook"] = None
+    assert "n = 5.38 (38%)" in words(multiway_tree(table, Y, max_depth=1))
+    for wrong in ({"style": "compact"}, {"class_names": ["a", "b"]}, {"feature_names": ["a", "b", "c", "d"]}):
+        with pytest.raises(ValueError, match="drawn in the full style"):
+            spinney.plot_tree(tree, **wrong)
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_the_picture_is_readable_in_light_and_dark(style):
+    tree = multiway_tree(X, Y)
+    with plt.style.context(style):
+        ax = spinney.plot_tree(tree)
+        paper = sum(mpl.colors.to_rgb(ax.get_facecolor())) / 3
+    boxes = [patch for patch in ax.patches if isinstance(patch, mpl.patches.FancyBboxPatch)]
+    assert len(ax.texts) == len(words(tree))
+    for text in ax.texts:
+        x, y = text.get_position()
+        under = [box for box in boxes if box.get_bbox().contains(x, y)]
+        background = sum(under[-1].get_facecolor()[:3]) / 3 if under else paper
+        assert abs(sum(mpl.colors.to_rgb(text.get_color())) / 3 - background) > 0.25, text.get_text()
+    plt.close(ax.figure)

@@ -11,7 +11,8 @@ import pytest
 import spinney
 from sklearn.datasets import load_iris
 from spinney._data.display import grouped
-from spinney.inspect.draw.picture import Rectangle, Text, draw
+from spinney.inspect.draw.layout import Rectangle, Text
+from spinney.inspect.draw.picture import draw
 
 mpl.use("agg")
 import matplotlib.pyplot as plt

@@ -11,7 +11,10 @@ from spinney._data.display import plural
 from spinney._estimator.table_estimator import TableEstimator
 from spinney.inspect.draw import axes
 from spinney.inspect.draw.axes import INK, pyplot
-from spinney.inspect.draw.picture import SIZE, Labels, Line, Look, Picture, Rectangle, Style, Text, draw
+from spinney.inspect.draw.layout import SIZE, Line, Picture, Rectangle, Text
+from spinney.inspect.draw.look import Labels, Look
+from spinney.inspect.draw.picture import Style, draw
+from spinney.inspect.text.multiway import MultiwayTree
 from spinney.inspect.text.reader import Names, require_count
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ _WIDEST = 100.0  # inches; a wider tree is drawn smaller
 
 
 def tree_svg(
-    model: TableEstimator,
+    model: TableEstimator | MultiwayTree,
     *,
     feature_names: Names = None,
     class_names: Names | bool = None,
@@ -47,8 +50,8 @@ def tree_svg(
 
     Parameters
     ----------
-    model : estimator
-        A fitted decision tree.
+    model : estimator or MultiwayTree
+        A fitted decision tree, or a tree of `spinney.teaching.multiway_tree`.
     feature_names : sequence of str, optional
         Names of the columns; None: those of the training table.
     class_names : sequence of str, optional
@@ -161,7 +164,7 @@ def notebook_html(model: TableEstimator) -> str:
 
 
 def plot_tree(
-    model: TableEstimator,
+    model: TableEstimator | MultiwayTree,
     *,
     feature_names: Names = None,
     class_names: Names | bool = None,
@@ -187,8 +190,8 @@ def plot_tree(
 
     Parameters
     ----------
-    model : estimator
-        A fitted decision tree.
+    model : estimator or MultiwayTree
+        A fitted decision tree, or a tree of `spinney.teaching.multiway_tree`.
     feature_names : sequence of str, optional
         Names of the columns; None: those of the training table.
     class_names : sequence of str, optional

@@ -28,6 +28,8 @@ _SMALLEST_GAIN = 1e-12
 class MultiwayTree:
     """A node of a tree with several branches, with all nodes below it; returned by `multiway_tree`.
 
+    `spinney.plot_tree` and `spinney.tree_svg` draw it.
+
     Attributes
     ----------
     weights : ndarray of shape (n_classes,)
@@ -120,10 +122,30 @@ class MultiwayTree:
 
     def _condition(self, code: int) -> str:
         assert self.column is not None
-        name = self._names[self.column]
-        if self.threshold is not None:
-            return f"{name} {'>' if code else '≤'} {fixed(self.threshold, 4).rstrip('0').rstrip('.')}"
-        return f"{name} = {self._features[self.column].categories[code]}"
+        return f"{self._names[self.column]} {self.branch_text(code)}"
+
+    def branch_text(self, code: int, decimals: int | None = None) -> str:
+        """Return the condition of a branch without the name of the column.
+
+        Parameters
+        ----------
+        code : int
+            Key of the branch.
+        decimals : int, optional
+            Decimals of a threshold; None: at most 4.
+
+        Returns
+        -------
+        str
+            Such as "= sun" or "≤ 77.5".
+        """
+        assert self.column is not None
+        if self.threshold is None:
+            return f"= {self._features[self.column].categories[code]}"
+        threshold = fixed(self.threshold, 4 if decimals is None else decimals)
+        if decimals is None:
+            threshold = threshold.rstrip("0").rstrip(".")
+        return f"{'>' if code else '≤'} {threshold}"
 
 
 def _branch_weights(node: MultiwayTree, values: Floats, weight: Floats) -> Iterator[tuple[int, Floats]]:
@@ -246,7 +268,7 @@ def multiway_tree(
     Returns
     -------
     MultiwayTree
-        Prints as text; has `predict`, `predict_proba` and `branches`.
+        Prints as text, and `spinney.plot_tree` draws it; has `predict`, `predict_proba` and `branches`.
 
     References
     ----------
