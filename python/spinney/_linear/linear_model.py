@@ -20,7 +20,7 @@ from spinney._data.display import plural
 from spinney._data.feature import Unseen
 from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
-from spinney._estimator.estimator import About, only_if
+from spinney._estimator.estimator import About
 from spinney._estimator.many_classes import warn_of_passes
 from spinney._estimator.online import (
     SAVED_ONLINE,
@@ -36,7 +36,7 @@ from spinney._estimator.online import (
 from spinney._estimator.parameters import UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import SingleTarget, read_weights
-from spinney._linear.solve import MOST_FACTORED, Logistic, Ridge, solve_ridge, with_squared_errors
+from spinney._linear.solve import MOST_FACTORED, Logistic, Ridge, RidgeOfSums, with_squared_errors
 from spinney._linear.terms import CodedTerms, DenseTerms
 from spinney._model.file.codec import SavedState, number
 from spinney._model.linear import FittedLinear
@@ -313,12 +313,6 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
         return self._raw_intercepts()
 
 
-def _why_not_online(model: LinearRegressor) -> str | None:
-    if not isinstance(model.alpha, str):
-        return None
-    return "needs a number: alpha='cv' compares errors of all rows, which partial_fit does not have. Pass alpha=1.0."
-
-
 @estimator
 class LinearRegressor(RegressorMixin, BaseLinear):
     """Ridge regression for any table.
@@ -353,12 +347,12 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         coefficients, intercept = ridge.solve(self.alpha_)
         return coefficients[:, np.newaxis], np.array([intercept]), "identity"
 
-    @only_if(_why_not_online)
     def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with further rows; the earlier ones are not needed any more.
 
         The sums of the normal equations are updated, so that the model equals that of `fit` to all rows so far, up to
-        rounding, whatever their order and batches. `alpha` must be a number.
+        rounding, whatever their order and batches. ``alpha="cv"`` is chosen anew at each call by generalised
+        cross-validation, which needs only the sums; `fit` has the rows, and uses their leave-one-out errors.
 
         Parameters
         ----------
@@ -381,8 +375,9 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         earlier = Quadratic.of(len(rows.terms) + 1, state)
         assert isinstance(rows.terms, DenseTerms)
         total = with_squared_errors(earlier, rows.terms.matrix, rows.target, rows.weight)
-        self.alpha_ = float(self.alpha)
-        coefficients, intercept = solve_ridge(total, self.alpha_ * rows.penalty, bool(self.scale))
+        ridge = RidgeOfSums(total, rows.penalty, bool(self.scale))
+        self.alpha_ = min(_ALPHAS, key=ridge.generalised_error) if isinstance(self.alpha, str) else float(self.alpha)
+        coefficients, intercept = ridge.solve(self.alpha_)
         return (coefficients[:, np.newaxis], np.array([intercept]), "identity"), total
 
     @property

@@ -100,18 +100,48 @@ def with_squared_errors(earlier: Quadratic, terms: Floats, target: Floats, weigh
     return earlier.plus(float((weighted * target).sum()) / 2, -slope, gram(rows, weight), np.zeros(n))
 
 
-def solve_ridge(squares: Quadratic, penalty: Floats, by_spread: bool) -> tuple[Floats, float]:
-    """Return coefficients and intercept of ridge regression from its sums; `by_spread`: of terms of unit variance."""
-    total = float(squares.curvature[-1, -1])
-    means, mean = squares.curvature[:-1, -1] / total, float(squares.slope[-1]) / total
-    centred = squares.curvature[:-1, :-1] - total * means[:, np.newaxis] * means
-    spread = np.maximum(np.diag(centred), 0.0)
-    if by_spread:
-        penalty = penalty * spread / total
-    slack = 1e-13 * spread.max(initial=0.0) + 1e-300
-    factor = cholesky(centred + np.diag(penalty + slack))
-    coefficients = solve_factored(factor, squares.slope[:-1] - total * mean * means)
-    return coefficients, mean - float((coefficients * means).sum())
+class RidgeOfSums:
+    """Ridge regression from the sums of its normal equations, prepared for several values of alpha.
+
+    Parameters
+    ----------
+    squares : Quadratic
+        Half the squared errors of all rows.
+    penalty : ndarray of shape (n_terms,)
+        Penalty factor of each squared coefficient, for alpha=1.
+    by_spread : bool
+        Whether the factors are of terms of unit variance.
+    """
+
+    def __init__(self, squares: Quadratic, penalty: Floats, by_spread: bool) -> None:
+        self._total = float(squares.curvature[-1, -1])
+        self._means, self._mean = squares.curvature[:-1, -1] / self._total, float(squares.slope[-1]) / self._total
+        self._centred = squares.curvature[:-1, :-1] - self._total * self._means[:, np.newaxis] * self._means
+        self._spread = np.maximum(np.diag(self._centred), 0.0)
+        self._penalty, self._by_spread = penalty, by_spread
+        self._right = squares.slope[:-1] - self._total * self._mean * self._means
+        self._square = 2 * squares.constant - self._total * self._mean**2
+
+    def solve(self, alpha: float) -> tuple[Floats, float]:
+        """Return coefficients and intercept for a value of alpha."""
+        coefficients = solve_factored(self._factor(alpha), self._right)
+        return coefficients, self._mean - float((coefficients * self._means).sum())
+
+    def generalised_error(self, alpha: float) -> float:
+        """Return the error of generalised cross-validation (Golub, Heath and Wahba 1979), which needs no rows."""
+        factor = self._factor(alpha)
+        coefficients = solve_factored(factor, self._right)
+        image = (self._centred * coefficients).sum(axis=1)
+        residual = self._square + float((coefficients * (image - 2 * self._right)).sum())
+        freedom = 1 + float(np.diag(solve_factored(factor, self._centred)).sum())
+        return max(residual, 0.0) / max(1 - freedom / self._total, np.finfo(float).eps) ** 2
+
+    def _factor(self, alpha: float) -> Floats:
+        penalty = alpha * self._penalty
+        if self._by_spread:
+            penalty = penalty * self._spread / self._total
+        slack = 1e-13 * self._spread.max(initial=0.0) + 1e-300
+        return cholesky(self._centred + np.diag(penalty + slack))
 
 
 # ---- logistic --------------------------------------------------------------------------------------------------------

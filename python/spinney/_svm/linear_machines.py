@@ -254,13 +254,15 @@ class BaseLinearMachine(BasePlanes):
             raise ValueError(f"C={C:g} is too large. Pass at most {_LARGEST_C:g}.")
         table, rows = self._next_rows(X, y, classes, sample_weight, begins(self))
         state: OnlineState | None = getattr(self, "_online", None)
-        planes, parts = [], []
+        squared, planes, parts = self.loss.startswith("squared"), [], []
         for m, machine in enumerate(self._machines(rows, table)):
             problem = self._problem(machine, self._terms(machine), C)
-            problem = replace(problem, earlier=Quadratic.of(problem.table.n_weights, state, m))
+            earlier = Quadratic.of(problem.table.n_weights, state, m)
+            continued = replace(problem, earlier=earlier)
+            by_newton = squared or not len(machine.target)  # without rows the losses are equal
             with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows is not taken
-                planes.append(fit_plane(problem, True, None))
-                parts.append(with_rows(problem, planes[-1].weights))
+                planes.append(fit_plane(continued if by_newton or state is not None else problem, by_newton, None))
+                parts.append(with_rows(continued, planes[-1].weights, by_newton))
             if not all(np.isfinite(part).all() for part in (planes[-1].weights, parts[-1].curvature, parts[-1].slope)):
                 raise ValueError(f"The loss overflows: {_OVERFLOWS} and the target.")
         self._set_planes(planes, rows, table, Chosen(C, 1.0))
@@ -294,8 +296,8 @@ def _why_no_expansion(model: LinearSVC | LinearSVR) -> str | None:
         return "needs a number for C, because candidates are compared on all rows. Pass C=1.0."
     if model._is_sparse:
         return "needs penalty='l2'."
-    if not model.loss.startswith("squared"):
-        return f"needs a squared loss, because loss={model.loss!r} has no curvature. Pass loss='squared_{model.loss}'."
+    if model.loss == "hinge":
+        return "needs the squared hinge loss, because loss='hinge' has no curvature. Pass loss='squared_hinge'."
     return None
 
 
@@ -346,8 +348,8 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
 
         The squared loss of earlier rows is replaced by its second-order expansion at the weights that were fitted when
         they arrived. Each call is therefore a short fit, and a single call gives the same model as `fit`. The expansion
-        is exact for rows that stay on their side of the margin. The method needs a squared loss, ``penalty="l2"``, and
-        a number for `C`.
+        is exact for rows that stay on their side of the margin. The method needs the squared hinge loss,
+        ``penalty="l2"``, and a number for `C`.
 
         Parameters
         ----------
@@ -414,7 +416,8 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
 
         The squared loss of earlier rows is replaced by its second-order expansion at the weights that were fitted when
         they arrived. Each call is therefore a short fit, and a single call gives the same model as `fit`. The expansion
-        is exact for rows that stay on their side of the tube. The method needs a squared loss and a number for `C`.
+        is exact for rows that stay on their side of the tube. The other loss is replaced by a quadratic that is nowhere
+        below it, which is less exact. The method needs a number for `C`.
 
         Parameters
         ----------

@@ -21,6 +21,7 @@ _GAP = 0.01  # largest relative distance to the least objective, as a fraction o
 _LEAST_GAP = 1e-9  # that no fraction of a tolerance goes below, so that rounding does not prevent it
 _MAX_SWEEPS, _SWEEP_TOL = 50, 1e-6  # of coordinate descent
 _LEAST_FACTOR = 1e-300
+_LEAST_SIZE = 0.05  # of an absolute value that is expanded, as a fraction of the spread of the target
 _CLOSE = 0.995  # fraction of the distance to the nearest bound
 Solver = Callable[[Floats], Floats]
 
@@ -207,7 +208,7 @@ class PlaneProblem:
     lasso : ndarray of shape (n_terms + 1,), or None
         Penalty of the size of each weight.
     earlier : Quadratic or None
-        Squared loss of further rows as a function of the weights.
+        Loss of further rows as a function of the weights.
     """
 
     table: Terms | RowTerms
@@ -241,6 +242,28 @@ class PlaneProblem:
         half = self.square(weights) / 2
         return half if self.earlier is None else half + self.earlier.value(weights)
 
+    def given_gradient(self, weights: Floats) -> Floats:
+        """Return the gradient of that part."""
+        own = self.ridge * weights
+        return own if self.earlier is None else own + self.earlier.gradient(weights)
+
+    def least_given(self, sums: Floats) -> float:
+        """Return the least value of that part minus the product of the weights and `sums`."""
+        if self.earlier is None:
+            return -self.table.dual_square(sums) / 2
+        solve = self.solver(np.zeros(len(self.z)))
+        if solve is None:
+            return -np.inf
+        weights = solve(sums + self.earlier.slope)
+        return self.given(weights) - float((weights * sums).sum())
+
+    def solver(self, factors: Floats) -> Solver | None:
+        """Return the solver of the table's sums with these factors, the ridge and the curvature of earlier rows."""
+        if self.earlier is None:
+            return self.table.solver(factors)
+        assert isinstance(self.table, Terms)
+        return self.table.solver(factors, self.earlier)
+
     def level(self) -> Plane | None:
         """Return the constant solution of zero loss, if one is within epsilon of all targets."""
         low, high = float(self.z.min()), float(self.z.max())
@@ -265,9 +288,7 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     for n_iter in range(max_iter + 1):
         beyond = problem.beyond(scores)
         pull = bound * beyond
-        gradient = problem.ridge * weights - 2.0 * table.sums(pull)
-        if problem.earlier is not None:
-            gradient += problem.earlier.gradient(weights)
+        gradient = problem.given_gradient(weights) - 2.0 * table.sums(pull)
         norm = float(np.sqrt((gradient**2).sum()))
         first = norm if n_iter == 0 and start is None else first
         value = problem.given(weights) + float((pull * beyond).sum())
@@ -275,7 +296,7 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
         gap = float((gradient[is_penalised] ** 2 / problem.ridge[is_penalised]).sum()) / 2
         if (norm <= problem.tol * first and gap <= _GAP * problem.tol * value) or n_iter == max_iter:
             break
-        solve = table.solver(2.0 * bound * (beyond != 0), problem.earlier)
+        solve = problem.solver(2.0 * bound * (beyond != 0))
         if solve is None:
             break
         step = solve(-gradient)
@@ -287,14 +308,37 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     return Plane(weights, value, norm / first if first > 0 else 0.0, n_iter)
 
 
-def with_rows(problem: PlaneProblem, weights: Floats) -> Quadratic:
-    """Return the squared loss of earlier rows plus that of these, expanded at some weights."""
+def with_rows(problem: PlaneProblem, weights: Floats, squared: bool) -> Quadratic:
+    """Return the loss of earlier rows plus that of these, expanded at some weights."""
     assert problem.earlier is not None
     table, bound = problem.table, problem.bound
     assert isinstance(table, Terms)
+    if not squared:
+        return _with_absolute(problem, weights)
     beyond = problem.beyond(table.scores(weights))
     loss, gradient = float((bound * beyond * beyond).sum()), -2.0 * table.sums(bound * beyond)
     return problem.earlier.plus(loss, gradient, table.products(2.0 * bound * (beyond != 0)), weights)
+
+
+def _with_absolute(problem: PlaneProblem, weights: Floats) -> Quadratic:
+    """Add a quadratic that is nowhere below the epsilon-insensitive loss of the rows.
+
+    The loss is half the sum of two absolute values |u|, of the distances from both edges of the tube, minus epsilon.
+    |u| is at most u²/2d + d/2, which is equal where |u| = d, the size of u at the weights; d is at least the mean size,
+    so that rows with a small u do not fix the weights.
+    """
+    assert problem.earlier is not None
+    assert problem.epsilon is not None
+    table, z, bound = problem.table, problem.z, problem.bound
+    assert isinstance(table, Terms)
+    error = z - table.scores(weights)
+    u = np.array([error - problem.epsilon, error + problem.epsilon])
+    scale = float(np.abs(z - z.mean()).mean()) or float(np.abs(z).mean()) or 1.0
+    size = np.maximum(np.abs(u), max(float(np.abs(u).mean()), _LEAST_SIZE * scale))
+    loss = (u**2 / size + size).sum(axis=0) / 4 - problem.epsilon
+    gradient = -table.sums(bound * (u / size).sum(axis=0) / 2)
+    curvature = table.products(bound * (1 / size).sum(axis=0) / 2)
+    return problem.earlier.plus(float((bound * loss).sum()), gradient, curvature, weights)
 
 
 def _line_search(
@@ -398,7 +442,8 @@ class _Interior:
 def interior(problem: PlaneProblem) -> Plane:
     """Minimise ½ Σ ridge · w² + Σ bound · loss for the hinge loss (epsilon None) or the epsilon-insensitive loss.
 
-    The dual has one variable a per row, or two, for errors above and below; ridge · w is the sum of sign · a · terms. A
+    The dual has one variable a per row, or two, for errors above and below; the gradient of the other parts of the
+    objective, ridge · w without earlier rows, is the sum of sign · a · terms. A
     primal-dual interior point method (Mehrotra's predictor-corrector) solves it; each iteration solves a linear system
     no larger than the number of terms.
     """
@@ -416,9 +461,10 @@ def interior(problem: PlaneProblem) -> Plane:
     for n_iter in range(problem.max_iter + 1):
         scores = table.scores(point.weights)
         sums = table.sums((sign * point.a).sum(axis=0))
-        primal = problem.square(point.weights) / 2 + float((bound * np.abs(problem.beyond(scores))).sum())
-        dual = -float((cost * point.a).sum()) - table.dual_square(sums) / 2
-        infeasibility = float(np.abs(sums[problem.ridge == 0]).sum())
+        primal = problem.given(point.weights) + float((bound * np.abs(problem.beyond(scores))).sum())
+        dual = problem.least_given(sums) - float((cost * point.a).sum())
+        is_bound = problem.ridge == 0 if problem.earlier is None else np.zeros(len(sums), dtype=bool)
+        infeasibility = float(np.abs(sums[is_bound]).sum())
         gap = (abs(primal - dual) + infeasibility) / max(abs(primal), 1e-12)
         if gap <= enough or n_iter == problem.max_iter:
             break
@@ -434,11 +480,11 @@ def _advance(problem: PlaneProblem, point: _Interior, sign: Floats, gradient: Fl
     if not (mean > 0 and point.a.min() > 0 and rest.min() > 0):
         return False
     stiff = 1.0 / (point.low / point.a + point.high / rest)
-    solve = table.solver(stiff.sum(axis=0))
+    solve = problem.solver(stiff.sum(axis=0))
     if solve is None:
         return False
     residual = gradient - point.low + point.high
-    target = problem.ridge * point.weights - sums
+    target = problem.given_gradient(point.weights) - sums
 
     def direction(low_goal: Floats, high_goal: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the Newton steps of a, both multipliers and the weights toward complementarity equal to the goals."""
@@ -485,7 +531,7 @@ def fit_plane(problem: PlaneProblem, squared: bool, start: Floats | None) -> Pla
     if squared:
         return newton(problem, start)
     table = problem.table
-    if not isinstance(table, Terms) or table.by_row is None:
+    if problem.earlier is not None or not isinstance(table, Terms) or table.by_row is None:
         return interior(problem)
     plane = interior(replace(problem, table=table.by_row))
     return replace(plane, weights=table.sums(plane.weights) / table.ridge)

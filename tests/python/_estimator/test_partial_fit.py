@@ -36,6 +36,8 @@ MODELS = {
         lambda: spinney.LinearSVR(scale="standard", loss="squared_epsilon_insensitive", epsilon=0.2, tol=1e-8),
         VALUES,
     ),
+    "svr, plain loss": (lambda: spinney.LinearSVR(scale="standard"), VALUES),
+    "ridge, chosen alpha": (lambda: spinney.LinearRegressor(), VALUES),
     "perceptron": (lambda: spinney.Perceptron(averaged=True), THREE),
     "perceptron, penalty": (lambda: spinney.Perceptron(penalty="l2"), TWO),
 }
@@ -208,12 +210,10 @@ def test_what_cannot_be_right_is_refused():
     with pytest.warns(UserWarning, match="begins anew"):
         assert other.partial_fit(X, THREE, classes=[0, 1, 2]).n_classes_ == 3
     for model, why in (
-        (spinney.LinearRegressor(), "alpha='cv' compares"),
         (spinney.LinearSVC(loss="hinge"), "loss='squared_hinge'"),
         (spinney.LinearSVC(C="cv"), "a number for C"),
         (spinney.LinearSVC(penalty="l1"), "penalty='l2'"),
         (spinney.LinearSVC(class_weight="balanced"), "class_weight as a dict"),
-        (spinney.LinearSVR(), "loss='squared_epsilon_insensitive'"),
         (spinney.Perceptron(class_weight="balanced"), "class_weight as a dict"),
     ):
         assert not hasattr(model, "partial_fit")
@@ -238,3 +238,72 @@ def test_single_rows_of_three_classes_are_learned():
         model.partial_fit(X.iloc[row, :2], THREE[row], classes=[0, 1, 2])
     assert abs(model.intercept_.sum()) < 1e-6 * abs(model.intercept_).max()
     assert model.score(X.iloc[:, :2], THREE) > np.bincount(THREE).max() / N + 0.1
+
+
+# ---- default settings --------------------------------------------------------------------------------------------
+
+
+def test_every_online_model_learns_with_default_settings():
+    for make in (spinney.LinearRegressor, spinney.LinearSVR):
+        model = make()
+        for part in BATCHES:
+            model.partial_fit(X.iloc[part], VALUES[part])
+        assert model.n_samples_seen_ == N
+    for make in (spinney.LinearClassifier, spinney.LinearSVC, spinney.Perceptron):
+        assert make().partial_fit(X, TWO, classes=["no", "yes"]).n_samples_seen_ == N
+
+
+def generalised_error(rows, y, weight, alpha):
+    """Return the error of generalised cross-validation, from the rows and the hat matrix."""
+    centre = (rows * weight[:, None]).sum(axis=0) / weight.sum()
+    spread = np.sqrt((weight[:, None] * (rows - centre) ** 2).sum(axis=0) / weight.sum())
+    design = np.column_stack([np.ones(len(rows)), (rows - centre) / spread])
+    left = design.T @ (weight[:, None] * design) + alpha * np.diag([0.0] + [1.0] * rows.shape[1])
+    hat = design @ np.linalg.solve(left, design.T * weight)
+    return (weight * (y - hat @ y) ** 2).sum() / (1 - np.trace(hat) / weight.sum()) ** 2
+
+
+@pytest.mark.parametrize("noise", [0.1, 3.0, 30.0])
+def test_ridge_chooses_alpha_from_the_sums(noise):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(40, 6)) * [1, 10, 0.1, 1, 1, 1]
+    y = rows[:, 0] + noise * rng.normal(size=40)
+    weight = rng.integers(1, 4, 40).astype(float)
+    model = spinney.LinearRegressor()
+    for part in np.array_split(rng.permutation(40), 7):
+        model.partial_fit(rows[part], y[part], sample_weight=weight[part])
+    best = min((0.1, 1.0, 10.0), key=lambda alpha: generalised_error(rows, y, weight, alpha))
+    assert model.alpha_ == best
+    whole = spinney.LinearRegressor(alpha=best).fit(rows, y, weight)
+    np.testing.assert_allclose(model.predict(rows), whole.predict(rows), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+@pytest.mark.parametrize("noise", ["normal", "laplace", "standard_cauchy"])
+def test_the_epsilon_insensitive_loss_is_learned_in_batches(epsilon, noise):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1000, 4))
+    y = rows @ [1.0, -2.0, 0.5, 0.0] + 3 + getattr(rng, noise)(size=1000)
+    whole = spinney.LinearSVR(epsilon=epsilon, tol=1e-8).fit(rows, y)
+    once = spinney.LinearSVR(epsilon=epsilon, tol=1e-8).partial_fit(rows, y)
+    np.testing.assert_allclose(once.predict(rows), whole.predict(rows), atol=1e-5)
+    parts = spinney.LinearSVR(epsilon=epsilon)
+    for part in np.array_split(np.arange(1000), 20):
+        parts.partial_fit(rows[part], y[part])
+    assert np.sqrt(((parts.predict(rows) - whole.predict(rows)) ** 2).mean()) < 0.06 * whole.predict(rows).std()
+    alone = spinney.LinearSVR(epsilon=epsilon).fit(rows[:50], y[:50])
+    assert np.abs(parts.coef_ - whole.coef_).max() < np.abs(alone.coef_ - whole.coef_).max()
+
+
+def test_the_quadratic_of_earlier_rows_is_nowhere_below_their_loss():
+    rng = np.random.default_rng(2)
+    rows, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    for epsilon in (0.0, 0.4):
+        model = spinney.LinearSVR(epsilon=epsilon, C=2.0).partial_fit(rows, y)
+        curvature, slope = model._online["curvature"][0], model._online["slope"][0]
+        for _ in range(200):
+            weights = rng.normal(size=3) * rng.choice([0.1, 1, 10])
+            error = np.abs(y - rows @ weights[:2] - weights[2])
+            loss = 2.0 * np.maximum(error - epsilon, 0).sum()
+            quadratic = weights @ curvature @ weights / 2 - slope @ weights + model._online["constant"][0]
+            assert quadratic >= loss - 1e-9
