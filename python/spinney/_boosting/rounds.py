@@ -38,6 +38,7 @@ from spinney._model.boosting import FittedBoosting
 
 _WATCHED_SECONDS = 0.1  # of rounds between two updates of the progress
 _MANY_ROWS = 5000  # whose folds leave little to chance
+_FEW_ROWS = 200  # whose recipe and rounds, chosen on the folds, fit them as much better as a mean of boosters would be
 
 
 class Rounds:
@@ -287,6 +288,8 @@ class Rounds:
 
     def _error_ratio(self, task: Task) -> float:
         """Return the errors of the mean of all members relative to those of `out_of_fold_scores`."""
+        if task.rows.n_used < _FEW_ROWS:
+            return 1.0
         one, other = (self.out_of_fold_scores(task, (i, i + 1)) for i in (0, 1))
         if one is None or other is None or not len(other[0]):
             return 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -219,8 +220,8 @@ def with_threads(template: EstimatorLike, n_jobs: int | None, threads: ThreadPla
 class Budget:
     """The time limit of an evaluation.
 
-    It uses the monotonic clock. That clock differs between machines: a pickled budget holds the time of day, on which
-    the machines must agree.
+    It uses the monotonic clock, which the processes of a machine share. That of another machine differs: a budget that
+    is sent there adds the time on the way by the time of day, on which the machines must agree.
 
     Parameters
     ----------
@@ -252,12 +253,14 @@ class Budget:
         """Return the budget of the next seconds."""
         return Budget(self.elapsed + max(0.0, seconds), self._start)
 
-    def __reduce__(self) -> tuple[Callable[[float, float], Budget], tuple[float, float]]:
-        return _budget_of, (self.seconds, clock.time() - self.elapsed)
+    def __reduce__(self) -> tuple[Callable[..., Budget], tuple[float, float, float, float, str]]:
+        return _budget_of, (self.seconds, self.elapsed, clock.monotonic(), clock.time(), platform.node())
 
 
-def _budget_of(seconds: float, began: float) -> Budget:
-    return Budget(seconds, clock.monotonic() - (clock.time() - began))
+def _budget_of(seconds: float, elapsed: float, monotonic: float, time_of_day: float, machine: str) -> Budget:
+    now = clock.monotonic()
+    waited = now - monotonic if machine == platform.node() else clock.time() - time_of_day
+    return Budget(seconds, now - elapsed - max(0.0, waited))
 
 
 class RoundLimit:

@@ -105,6 +105,15 @@ def test_intervals_are_those_of_the_mean_not_of_its_members():
     assert model.calibrate(Z[400:500], y[400:500])._calibration.error_ratio == 1.0
 
 
+def test_intervals_of_few_rows_are_not_narrowed():
+    """The recipe and the rounds are chosen by the errors that calibrate, which makes them small on few rows."""
+    rng = np.random.default_rng(5)
+    Z = rng.normal(size=(260, 4))
+    y = np.sin(2 * Z[:, 0]) + Z[:, 1] + 0.7 * rng.normal(size=260)
+    ratios = {n: spinney.GradientBoostingRegressor().fit(Z[:n], y[:n])._calibration.error_ratio for n in (199, 260)}
+    assert ratios[199] == 1.0 > ratios[260]
+
+
 @pytest.mark.parametrize("method", ["scaled", "residual"])
 def test_intervals_cover(method):
     model = values()

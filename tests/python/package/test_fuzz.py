@@ -57,6 +57,7 @@ def test_a_crash_and_a_hang_are_faults(tmp_path, monkeypatch):
     )
     state = FUZZ["run"].__globals__
     monkeypatch.setitem(state, "TESTS", tmp_path)
+    monkeypatch.setitem(state, "BUSY", 1)
     monkeypatch.setitem(state["AREAS"], "saved", (1.0, 3.0))
     report = FUZZ["run"]({"saved": [range(5)]}, 1, None)
     assert report["outcomes"]["saved"] == {"FAULT": 3, "fine": 2}
