@@ -1,8 +1,8 @@
 """Learners with default settings: rank, loss relative to the best and to a peer, seconds, set by set.
 
-Usage: ``python benchmarks/defaults.py --data FOLDER [--family boosters|forests] [--sets NAME …] [--rows N] [--folds K]
-[--jobs N] [--threads N] [--table FILE]``. Boosters are set beside CatBoost; forests, as they come and with plain
-leaves, beside scikit-learn's.
+Usage: ``python benchmarks/defaults.py --data FOLDER [--family boosters|effort|forests] [--sets NAME …] [--half A|B]
+[--rows N] [--folds K] [--jobs N] [--threads N] [--table FILE]``. Boosters are set beside CatBoost, with one effort or
+three; forests, as they come and with plain leaves, beside scikit-learn's.
 The folder is that of accuracy.py (see `sets.py`); results go to ``--records``, one line each, and a
 later run goes on from there. Peers that are not installed are left out. Sets come in the order of their cost, so
 that a run that is cut short has as many as it can. A fit has ``--threads`` threads, and where the system allows it and
@@ -61,12 +61,12 @@ class Job:
         return self.n_classes == 0
 
 
-def _spinney(job: Job) -> Callable[[np.ndarray], np.ndarray]:
+def _spinney(job: Job, **options: Any) -> Callable[[np.ndarray], np.ndarray]:
     import spinney
 
     kind = spinney.GradientBoostingRegressor if job.is_regression else spinney.GradientBoostingClassifier
     categories = np.flatnonzero(job.is_category).tolist()
-    return _answers(kind(categorical_features=categories, n_jobs=job.threads).fit(job.X, job.y), job)
+    return _answers(kind(categorical_features=categories, n_jobs=job.threads, **options).fit(job.X, job.y), job)
 
 
 def _catboost(job: Job) -> Callable[[np.ndarray], np.ndarray]:
@@ -161,6 +161,9 @@ def _our_forest(name: str, job: Job, **options: Any) -> Callable[[np.ndarray], n
 
 CONTESTANTS: dict[str, tuple[str, Callable[[Job], Callable[[np.ndarray], np.ndarray]]]] = {
     "spinney": ("spinney", _spinney),
+    "effort 0": ("spinney", partial(_spinney, effort=0.0)),
+    "effort 1": ("spinney", partial(_spinney, effort=1.0)),
+    "without combined columns": ("spinney", partial(_spinney, feature_combinations=None)),
     "catboost": ("catboost", _catboost),
     "lightgbm": ("lightgbm", _lightgbm),
     "lightgbm tuned": ("lightgbm", _lightgbm_tuned),
@@ -182,6 +185,7 @@ FAMILIES = {
             "catboost",
         ],
     ],
+    "effort": [["spinney", "effort 0", "effort 1", "catboost"]],
     "forests": [
         ["forest", "forest, plain", "sklearn forest"], ["extra-trees", "extra-trees, plain", "sklearn extra-trees"],
     ],

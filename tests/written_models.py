@@ -39,6 +39,13 @@ GRADED = {
     "grade": np.array([1, 2, 3, 5, 8])[_RNG.integers(0, 5, N_ROWS)].astype(float),
     "x": MIXED["size"],
 }
+CROSSED = GRADED | {"shape": np.array(["flat", "round", "tall", None], dtype=object)[np.arange(N_ROWS) * 7 % 11 % 4]}
+CROSSES = {
+    "feature_combinations": [("shape", "*", "grade"), ("x", "-", "y")],
+    "categorical_features": ["grade", "shape"],
+}
+CROSSED["y"] = np.round(CROSSED["x"] ** 2, 2)
+_CROSSED_VALUES = VALUES + (CROSSED["shape"] == "flat") * np.sin(CROSSED["grade"])
 
 
 def _fitted(name, X, y, **parameters):
@@ -99,6 +106,8 @@ _MAKERS = {
     "number categories": ("DecisionTreeRegressor", GRADED, VALUES, {"categorical_features": ["grade"]}),
     "combined columns": (_GBR, MIXED, VALUES, _SMALL | {"linear_leaves": True, "feature_combinations": PAIRS}),
     "combined columns of three": (_GBC, MIXED, THREE, _SMALL | {"feature_combinations": PAIRS}),
+    "crossed columns": (_GBR, CROSSED, _CROSSED_VALUES, _SMALL | CROSSES | {"categories": {"max_one_hot": 0}}),
+    "crossed columns, other": (_GBR, CROSSED, _CROSSED_VALUES, _SMALL | CROSSES | {"unseen": "other"}),
     "oblique": ("RandomForestRegressor", MIXED, VALUES, {"n_estimators": 5, "oblique": 6, "max_depth": 5}),
     "several": ("RandomForestRegressor", MIXED, np.column_stack([VALUES, COUNTS]), {"n_estimators": 5, "max_depth": 4}),
     "surrogates": ("DecisionTreeClassifier", MIXED, PAIR, {"missing": "surrogate"}),

@@ -1,4 +1,4 @@
-"""Combined columns of boosting: sums, differences, products and ratios of pairs of numeric columns."""
+"""Combined columns of boosting: sums, differences, products and ratios of numbers, and crosses of categories."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spinney._data import Combinations, Schema
-from spinney._data.combinations import Operation, Pair
+from spinney._data import Feature, Schema
+from spinney._data.combinations import MOST_CROSSED, Operation, Pair
 from spinney._data.types import Floats
 from spinney._estimator.parameters import column_index
 
@@ -19,7 +18,10 @@ _SIGNS: dict[str, tuple[Operation, float]] = {
     "*": ("product", 1.0),
     "/": ("ratio", 1.0),
 }
-_MOST_COLUMNS = 8  # that are combined automatically: the most important ones
+_CROSS: tuple[Operation, float] = ("cross", 1.0)
+_MOST_COLUMNS = 8  # numeric columns that are combined automatically: the most important ones
+_MOST_CROSSED_COLUMNS = 6  # columns of categories that are
+_MOST_CATEGORIES = 1000  # of a cross that is chosen automatically
 _MOST_COMBINED = 12  # combined columns of the race
 TRIAL_ROUNDS = 40  # of the booster whose splits choose them
 
@@ -39,23 +41,36 @@ def read_pairs(given: Any, schema: Schema) -> list[Pair]:
                 f"as ('width', '*', 'height'). Got {one!r}."
             )
         first, second = (column_index(column, schema, "feature_combinations") for column in (one[0], one[2]))
-        for j in (first, second):
-            feature = schema.features[j]
-            if feature.kind not in ("number", "boolean") or feature.clock:
-                raise ValueError(
-                    f"feature_combinations combines numbers, and column {feature.name!r} holds "
-                    f"{'dates' if feature.clock else 'categories'}. Leave it out."
-                )
         if first == second:
             raise ValueError(
                 f"feature_combinations combines column {schema.features[first].name!r} with itself. Name two columns."
             )
-        found.append(Pair(first, second, *_SIGNS[one[1]]))
+        is_cross = one[1] == "*" and _is_cross(schema.features[first], schema.features[second])
+        for feature in (schema.features[first], schema.features[second]):
+            if not is_cross and (feature.kind not in ("number", "boolean") or feature.clock):
+                raise ValueError(
+                    "feature_combinations combines numbers, or two columns of categories by '*', and column "
+                    f"{feature.name!r} of {tuple(one)!r} holds {'dates' if feature.clock else 'categories'}. Leave it "
+                    "out."
+                )
+        found.append(Pair(first, second, *(_CROSS if is_cross else _SIGNS[one[1]])))
     if not found:
         raise ValueError("feature_combinations is an empty list. Give a combination, or None for none.")
     if len(set(found)) < len(found):
         raise ValueError("feature_combinations names a combination twice. Leave one out.")
     return found
+
+
+def _is_cross(first: Feature, second: Feature) -> bool:
+    """Return whether the combination of two columns by "*" is their cross."""
+    if first.kind != "category" or second.kind != "category":
+        return False
+    if (n := (len(first.categories) + 1) * (len(second.categories) + 1)) > MOST_CROSSED:
+        raise ValueError(
+            f"feature_combinations crosses columns {first.name!r} and {second.name!r}, which have {n:,} pairs of "
+            f"categories, more than {MOST_CROSSED:,}. Merge rare categories, or leave this cross out."
+        )
+    return True
 
 
 def check_same_pairs(given: object, schema: Schema) -> None:
@@ -71,15 +86,22 @@ def check_same_pairs(given: object, schema: Schema) -> None:
         )
 
 
-def automatic_pairs(schema: Schema, importances: Floats) -> list[Pair]:
-    """Return all combinations of the most important numeric columns."""
-    numbers = [j for j, f in enumerate(schema.features) if f.kind == "number" and not f.clock and importances[j] > 0]
-    chosen = sorted(sorted(numbers, key=lambda j: (-importances[j], j))[:_MOST_COLUMNS])
-    return [Pair(a, b, *sign) for a, b in combinations(chosen, 2) for sign in _SIGNS.values()]
+def automatic_pairs(schema: Schema, importances: Floats) -> tuple[list[Pair], list[Pair]]:
+    """Return all combinations of the most important columns of numbers, and of those of categories."""
+
+    def most_important_of(kind: str, n: int) -> list[int]:
+        known = [j for j, f in enumerate(schema.features) if f.kind == kind and not f.clock and importances[j] > 0]
+        return sorted(sorted(known, key=lambda j: (-importances[j], j))[:n])
+
+    numbers = most_important_of("number", _MOST_COLUMNS)
+    categories = most_important_of("category", _MOST_CROSSED_COLUMNS)
+    sizes = [len(feature.categories) + 1 for feature in schema.features]
+    crosses = [(a, b) for a, b in combinations(categories, 2) if sizes[a] * sizes[b] <= _MOST_CATEGORIES]
+    of_numbers = [Pair(a, b, *sign) for a, b in combinations(numbers, 2) for sign in _SIGNS.values()]
+    return of_numbers, [Pair(a, b, *_CROSS) for a, b in crosses]
 
 
-def most_important(pool: Combinations, importances: Floats) -> NDArray[np.intp]:
-    """Return the combinations with the largest importances among all split columns, in their order."""
-    of_combined = importances[len(pool.plain) :]
-    order = np.argsort(-of_combined, kind="stable")[:_MOST_COMBINED]
-    return np.sort(order[of_combined[order] > 0])
+def most_important(importances: Floats) -> list[int]:
+    """Return the combinations with the largest importances, in their order."""
+    order = np.argsort(-importances, kind="stable")[:_MOST_COMBINED]
+    return [int(k) for k in np.sort(order[importances[order] > 0])]

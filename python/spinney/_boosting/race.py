@@ -15,6 +15,7 @@ from spinney._boosting.rounds import Rounds
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.task import Task
 from spinney._data import Combinations
+from spinney._data.combinations import Pair
 
 _N_TRIALS = 2  # folds on which recipes are compared first
 _FEWEST_ROWS = 1000  # more are needed to choose combined columns: on fewer, chance makes many look important
@@ -44,16 +45,15 @@ def race(settings: BoostingSettings, recipe: Recipe, rounds: Rounds, task: Task,
     is_mean = len(task.splits) > 1 and len(task.loss.parts) == 1
     if not is_mean or not may_race(settings, recipe, task.rows.n_used, len(task.start)):
         return task
-    entries = [(other, task) for other in challengers(recipe, task.schema.n_categories)]
+    entries = [(other, [task]) for other in challengers(recipe, task.schema.n_categories)]
     if settings.feature_combinations == "auto" and task.rows.n_used > _FEWEST_ROWS:
-        combined = _with_combined_columns(settings, recipe, rounds, task, start)
-        entries += [] if combined is None else [(recipe, combined)]
+        entries.append((recipe, _with_combined_columns(settings, recipe, rounds, task, start)))
     most = (1 + _TOLERANCE) * _held_out_loss(rounds.members[:_N_TRIALS])
     teams, tasks = [rounds.members], [task]
-    for other, of_other in entries:
-        if team := _boosters(partial(start, settings, other, of_other), most):
-            teams.append(team)
-            tasks.append(of_other)
+    for other, variants in entries:
+        if found := _best_boosters(partial(start, settings, other), variants, most):
+            teams.append(found[0])
+            tasks.append(found[1])
     if len(teams) == 1:
         return task
     held_out = [held_out for _, held_out in task.splits if held_out is not None]
@@ -67,19 +67,24 @@ def race(settings: BoostingSettings, recipe: Recipe, rounds: Rounds, task: Task,
 class StartRecipe(Protocol):
     """Starts the boosters of one recipe for some of the folds."""
 
-    def __call__(self, *, which: slice) -> Rounds:
+    def __call__(self, task: Task, *, which: slice) -> Rounds:
         """Return the rounds."""
 
 
-def _boosters(start: StartRecipe, most: float) -> Sequence[Member]:
-    """Return the boosters of a recipe; none if their loss on two folds is larger than `most`."""
-    trial = start(which=slice(0, _N_TRIALS))
-    trial.run()
-    if _held_out_loss(trial.members) > most:
-        return []
-    rest = start(which=slice(_N_TRIALS, None))
+def _best_boosters(start: StartRecipe, variants: Sequence[Task], most: float) -> tuple[Sequence[Member], Task] | None:
+    """Return the boosters of a recipe on the columns with the least loss on two folds; None if it is above `most`."""
+    best: tuple[Sequence[Member], Task] | None = None
+    for task in variants:
+        trial = start(task, which=slice(0, _N_TRIALS))
+        trial.run()
+        if (loss := _held_out_loss(trial.members)) <= most:
+            most, best = loss, (trial.members, task)
+    if best is None:
+        return None
+    members, task = best
+    rest = start(task, which=slice(_N_TRIALS, None))
     rest.run()
-    return [*trial.members, *rest.members]
+    return [*members, *rest.members], task
 
 
 def _held_out_loss(members: Sequence[Member]) -> float:
@@ -88,21 +93,27 @@ def _held_out_loss(members: Sequence[Member]) -> float:
 
 def _with_combined_columns(
     settings: BoostingSettings, recipe: Recipe, rounds: Rounds, task: Task, start: StartOnFolds
-) -> Task | None:
-    """Return the task with the most important combinations of columns; None if there are none.
+) -> list[Task]:
+    """Return the task with the most important combinations of numbers, and with the most important crosses as well.
 
     They are chosen by the splits of a short booster with all combinations of the most important columns, which does not
     read the rows of the first fold.
     """
-    schema, rows = task.schema, task.rows
+    schema, rows, found = task.schema, task.rows, list[Task]()
     of_columns = rounds.make_model(rounds.members[0].trees()).importances(schema.n_features)
-    pairs = automatic_pairs(schema, of_columns)
-    if not pairs:
-        return None
-    pool = Combinations.of_pairs(rows.columns, rows.weight, pairs)
-    of_all = task.with_columns(schema.with_pool(pool))
     short = replace(recipe, n_rounds=min(TRIAL_ROUNDS, recipe.n_rounds))
-    trial = start(settings, short, of_all, which=slice(0, 1))
-    trial.run()
-    chosen = most_important(pool, of_all.model(trial.members[0].trees()).importances(pool.n_split_columns))
-    return task.with_columns(schema.with_pool(pool.only(chosen.tolist()))) if len(chosen) else None
+    retained: list[Pair] = []
+    for candidates in automatic_pairs(schema, of_columns):
+        if not candidates:
+            continue
+        pool = Combinations.of_pairs(rows.columns, rows.weight, [*retained, *candidates])
+        of_all = task.with_columns(schema.with_pool(pool))
+        trial = start(settings, short, of_all, which=slice(0, 1))
+        trial.run()
+        n_before = len(pool.plain) + len(retained)
+        importances = of_all.model(trial.members[0].trees()).importances(pool.n_split_columns)
+        if chosen := most_important(importances[n_before:]):
+            pool = pool.only([*range(len(retained)), *(len(retained) + k for k in chosen)])
+            retained = pool.pairs
+            found.append(task.with_columns(schema.with_pool(pool)))
+    return found

@@ -1,8 +1,10 @@
-"""Combinations of numeric columns, which trees split on.
+"""Combinations of columns, which trees split on.
 
 Vocabulary: `inputs` are the columns of the caller's table. Trees split on some of the inputs, and then on the
-combinations. A combination is a weighted sum, a product or a ratio of a few inputs, its `parts`. It is missing where
-any of its parts is; a product or ratio also where it is not finite, as with a divisor of 0.
+combinations. A combination is a weighted sum, a product or a ratio of a few numbers, its `parts`, or the cross of two
+columns of categories, whose categories are the pairs of theirs. It is missing where any of its parts is; a product or
+ratio also where it is not finite, as with a divisor of 0. The code of a cross is a weighted sum of the codes of its
+parts: the first has as many codes as it has categories, and one more for those that did not occur at fit.
 
 Oblique forests draw random sums, and split only on the inputs that are not numbers or have many missing values besides.
 Their coefficients are those of standardised columns, divided by the standard deviation of each column (`spread`), so
@@ -15,6 +17,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -28,13 +32,15 @@ from spinney._data.types import Floats
 if TYPE_CHECKING:
     from spinney._data.feature import Feature
 
-Operation = Literal["sum", "product", "ratio"]
+Operation = Literal["sum", "product", "ratio", "cross"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 _PARTS, _COEFFICIENTS = 101, 102  # purposes of random numbers
-SIGNS = {"product": " × ", "ratio": " / "}
+SIGNS = {"product": " × ", "ratio": " / ", "cross": " × "}
 _DIGITS = 3  # of a coefficient, which are printed and used alike; noise in the spreads does not matter
 _BLOCK_VALUES = 2**22  # computed at a time where a whole table is not needed at once
 _MOST_PARTS, _MOST_COMBINATIONS = 1000, 10**6
+_UNSEEN = "(unseen)"  # in the names of crosses
+MOST_CROSSED = 2**16  # categories of a cross
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,9 @@ class Combinations:
     coefficients : ndarray of shape (n_combinations, n_combined)
     spread : ndarray of shape (n_inputs,)
         Standard deviation of each input that is combined.
-    operations : list of {"sum", "product", "ratio"}
-        Kind of each combination. Products and ratios have two parts, with coefficients of 1.
+    operations : list of {"sum", "product", "ratio", "cross"}
+        Kind of each combination. Products and ratios have two parts, with coefficients of 1; crosses have two columns
+        of categories.
     """
 
     plain: list[int]
@@ -127,11 +134,14 @@ class Combinations:
         pairs : sequence of Pair
         """
         spread = np.ones(columns.n_columns)
-        for j in {part for pair in pairs for part in (pair.first, pair.second)}:
+        numbers = [pair for pair in pairs if pair.operation != "cross"]
+        for j in {part for pair in numbers for part in (pair.first, pair.second)}:
             spread[j] = _spread(np.asarray(columns.column(j), dtype=np.float64), weight)
         spread = _rounded(spread)
         parts = np.array([(pair.first, pair.second) for pair in pairs], dtype=np.intp)
-        coefficients = np.array([(1.0, pair.sign) for pair in pairs])
+        n_codes = [columns.n_categories(pair.second) + 1.0 for pair in pairs]
+        firsts = (n if pair.operation == "cross" else 1.0 for n, pair in zip(n_codes, pairs, strict=True))
+        coefficients = np.array([(first, pair.sign) for first, pair in zip(firsts, pairs, strict=True)])
         return cls(list(range(columns.n_columns)), parts, coefficients, spread, [pair.operation for pair in pairs])
 
     @property
@@ -180,19 +190,26 @@ class Combinations:
             found = self.coefficients[:, 0] * row[self.parts[:, 0]]
             for m in range(1, self.parts.shape[1]):
                 found = found + self.coefficients[:, m] * row[self.parts[:, m]]
-            for k, operation in self._others:
+            for k, operation in self._products:
                 found[k] = _of_pair(operation, row[self.parts[k, 0]], row[self.parts[k, 1]])
         return np.concatenate([row[self.plain], found])
 
     @property
     def has_others(self) -> bool:
-        """Whether some combinations are products or ratios."""
-        return bool(self._others)
+        """Whether some combinations are no sums."""
+        return set(self.operations) != {"sum"}
 
     @cached_property
-    def _others(self) -> list[tuple[int, Operation]]:
-        """The combinations that are no sums."""
-        return [(k, operation) for k, operation in enumerate(self.operations) if operation != "sum"]
+    def _products(self) -> list[tuple[int, Operation]]:
+        """The products and ratios."""
+        return [(k, one) for k, one in enumerate(self.operations) if one in ("product", "ratio")]
+
+    def n_categories(self, of_inputs: Sequence[int]) -> list[int]:
+        """Return the number of categories of each combination, given those of the inputs: 0 for numbers."""
+        return [
+            prod(of_inputs[part] + 1 for part in parts) if operation == "cross" else 0
+            for parts, operation in zip(self.parts.tolist(), self.operations, strict=True)
+        ]
 
     def blocks(self, inputs: _engine.Table, n_rows: int | None = None) -> Iterator[_engine.Table]:
         """Yield tables of the columns that trees split on, in blocks of `n_rows`; None: chosen to save memory."""
@@ -201,21 +218,21 @@ class Combinations:
         values = {j: np.asarray(inputs.column(j)) for j in used}
         for begin in range(0, inputs.n_rows, n_rows):
             chunk = {j: column[begin : begin + n_rows] for j, column in values.items()}
-            yield self._table(chunk, {j: inputs.n_categories(j) for j in self.plain})
+            yield self._table(chunk, [inputs.n_categories(j) for j in range(inputs.n_columns)])
 
-    def _table(self, inputs: dict[int, Floats], n_categories: dict[int, int]) -> _engine.Table:
+    def _table(self, inputs: dict[int, Floats], n_categories: list[int]) -> _engine.Table:
         table = _engine.Table(len(next(iter(inputs.values()))))
         for j in self.plain:
             add_values(table, inputs[j], n_categories[j])
-        for k in range(len(self)):
-            table.add_number(self._values(k, inputs))
+        for k, n in enumerate(self.n_categories(n_categories)):
+            add_values(table, self._values(k, inputs), n)
         return table
 
     def _values(self, k: int, inputs: dict[int, Floats]) -> Floats:
         """Return the values of combination k."""
         operation, parts, coefficients = self.operations[k], self.parts[k].tolist(), self.coefficients[k]
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            if operation != "sum":
+            if operation in ("product", "ratio"):
                 a, b = (np.asarray(inputs[part], dtype=np.float64) for part in parts)
                 return _of_pair(operation, a, b)
             total = coefficients[0] * inputs[parts[0]]
@@ -236,13 +253,20 @@ class Combinations:
             text += f"{sign}{size}{names[part]}"
         return text
 
+    def categories(self, k: int, features: Sequence[Feature]) -> tuple[str, ...]:
+        """Return the categories of combination k, if it is a cross, such as ``red × small``; else none."""
+        if self.operations[k] != "cross":
+            return ()
+        first, second = ((*map(str, features[part].categories), _UNSEEN) for part in self.parts[k].tolist())
+        return tuple(SIGNS["cross"].join(pair) for pair in product(first, second))
+
     @cached_property
     def _contributions(self) -> Floats:
         """Fraction of each column that trees split on that is due to each input, (n_split_columns, n_inputs)."""
         fractions = np.zeros((self.n_split_columns, len(self.spread)))
         fractions[np.arange(len(self.plain)), self.plain] = 1.0
         size = np.abs(self.coefficients * self.spread[self.parts])
-        size[[k for k, _ in self._others]] = 1.0
+        size[[operation != "sum" for operation in self.operations]] = 1.0
         total = size.sum(axis=1, keepdims=True)
         size = np.divide(size, total, out=np.full(size.shape, 1.0 / size.shape[1]), where=total > 0)
         np.add.at(fractions, (np.arange(len(self))[:, np.newaxis] + len(self.plain), self.parts), size)
@@ -251,7 +275,7 @@ class Combinations:
     def credit_inputs(self, by_split_column: NDArray[Any]) -> Floats:
         """Distribute importances of split columns over the inputs.
 
-        Parts of a sum are credited by the size of their standardised coefficients, parts of a product or ratio equally.
+        Parts of a sum are credited by the size of their standardised coefficients, other parts equally.
         """
         return times(by_split_column, self._contributions)
 
@@ -275,7 +299,7 @@ class Combinations:
             "coefficients": self.coefficients.tolist(),
             "spread": self.spread.tolist(),
         }
-        return fields | ({"operations": self.operations} if self._others else {})
+        return fields | ({"operations": self.operations} if self.has_others else {})
 
     @classmethod
     def from_dict(cls, fields: Any, features: Sequence[Feature]) -> Combinations:
@@ -289,7 +313,6 @@ class Combinations:
             or not set(plain) <= set(range(len(features)))
         ):
             raise ValueError("This is not a schema: its combinations do not match its features.")
-        keeps_all = len(plain) == len(features)
         try:
             parts = np.array(fields["parts"], dtype=np.int64)
             coefficients = np.array(fields["coefficients"], dtype=np.float64)
@@ -301,7 +324,6 @@ class Combinations:
             or parts.shape != coefficients.shape
             or not 0 < len(parts) <= _MOST_COMBINATIONS
             or not 0 < parts.shape[1] <= _MOST_PARTS
-            or not np.isin(parts, np.setdiff1d(np.arange(len(features)), other if keeps_all else plain)).all()
             or spread.shape != (len(features),)
             or not (np.isfinite(coefficients).all() and np.isfinite(spread).all() and (spread > 0).all())
         ):
@@ -311,10 +333,25 @@ class Combinations:
             not isinstance(operations, list)
             or len(operations) != len(parts)
             or any(operation not in OPERATIONS for operation in operations)
-            or any(o != "sum" and c != [1.0, 1.0] for o, c in zip(operations, coefficients.tolist(), strict=True))
         ):
             raise ValueError("This is not a schema: the operations of its combinations are unusable.")
-        return cls(plain, parts.astype(np.intp), coefficients, spread, operations)
+        found = cls(plain, parts.astype(np.intp), coefficients, spread, operations)
+        if not all(found._is_possible(k, features) for k in range(len(found))):
+            raise ValueError("This is not a schema: its combinations do not match its features.")
+        return found
+
+    def _is_possible(self, k: int, features: Sequence[Feature]) -> bool:
+        """Return whether a combination from a file has parts of the kind of its operation, and their coefficients."""
+        operation, parts, coefficients = self.operations[k], self.parts[k].tolist(), self.coefficients[k].tolist()
+        if not set(parts) <= set(range(len(features))):
+            return False
+        if operation == "cross":
+            n_codes = [len(features[part].categories) + 1.0 for part in parts]
+            are_categories = all(features[part].kind == "category" for part in parts)
+            return are_categories and coefficients == [n_codes[-1], 1.0] and prod(n_codes) <= MOST_CROSSED
+        are_free = all(features[part].kind in ("number", "boolean") for part in parts)
+        are_free = are_free and (not self.replaces_inputs or not set(parts) & set(self.plain))
+        return are_free and (operation == "sum" or coefficients == [1.0, 1.0])
 
 
 def _of_pair(operation: Operation, a: Floats, b: Floats) -> Floats:

@@ -178,10 +178,15 @@ class Schema:
     def _split_features(self, features: tuple[Feature, ...], names: list[str]) -> tuple[Feature, ...]:
         if self.pool is None:
             return features
-        combined = (self.pool.name(k, names) for k in range(len(self.pool)))
-        taken = set(names)
+        pool, taken = self.pool, set(names)
+        combined = (pool.name(k, names) for k in range(len(pool)))
         unlike = (f"({name})" if name in taken else name for name in combined)
-        return (*(features[j] for j in self.pool.plain), *(Feature(name, "number") for name in unlike))
+        levels = (pool.categories(k, features) for k in range(len(pool)))
+        found = (
+            Feature(name, "category", of_name) if of_name else Feature(name, "number")
+            for name, of_name in zip(unlike, levels, strict=True)
+        )
+        return (*(features[j] for j in pool.plain), *found)
 
     @property
     def n_split_features(self) -> int:

@@ -1,4 +1,4 @@
-"""Columns that boosting combines: sums, differences, products and ratios of two columns."""
+"""Columns that boosting combines: sums, differences, products and ratios of numbers, and crosses of categories."""
 
 from __future__ import annotations
 
@@ -133,10 +133,11 @@ def test_a_combined_column_with_the_name_of_a_column_has_parentheses() -> None:
         ([], "empty list"),
         ([("a", "b")], "is a list of"),
         (["a + b"], "is a list of"),
+        ([("kind", "*", "kind")], "with itself"),
         ([("a", "^", "b")], "'\\+', '-', '\\*', '/'"),
         ([("a", "+", "A")], "names a column that the table does not have: 'A'"),
         ([("a", "+", 9)], "positions from 0 to 3"),
-        ([("a", "+", "kind")], "column 'kind' holds categories"),
+        ([("a", "+", "kind")], "column 'kind' of .* holds categories"),
         ([("a", "+", "a")], "with itself"),
         ([("a", "+", "b"), (0, "+", 1)], "twice"),
     ],
@@ -174,6 +175,7 @@ def test_a_warm_start_keeps_them() -> None:
         {"coefficients": [[1.0, 1.0], [1.0, -1.0], [1.0, 2.0], [1.0, 1.0]]},
         {"parts": [[0, 1], [1, 2], [0, 3], [2, 0]]},
         {"plain": [1, 3]},
+        {"operations": ["sum", "sum", "product", "cross"]},
     ],
 )
 def test_damaged_combinations_are_refused(change: dict[str, Any]) -> None:
@@ -182,6 +184,100 @@ def test_damaged_combinations_are_refused(change: dict[str, Any]) -> None:
     assert Schema.from_dict(fields).to_dict() == fields
     with pytest.raises(ValueError, match="This is not a schema"):
         Schema.from_dict(fields | {"combinations": fields["combinations"] | change})
+
+
+# ---- crosses of categories ---------------------------------------------------------------------------------------
+
+
+def categories(n: int = N) -> tuple[dict[str, Any], Any]:
+    """Return two columns of categories whose pairs matter, a number, and the target."""
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, [4, 5], size=(n, 2))
+    X: dict[str, Any] = {"colour": np.array([*"rgbw"], dtype=object)[codes[:, 0]]}
+    X |= {"size": np.array([*"vwxyz"], dtype=object)[codes[:, 1]], "x": rng.normal(size=n)}
+    effect = rng.normal(size=(4, 5))
+    y = effect[codes[:, 0], codes[:, 1]] + 0.3 * X["x"] + 0.3 * rng.normal(size=n)
+    X["colour"][::13] = None
+    return X, y
+
+
+def crossed(kind: Any, **parameters: Any) -> Any:
+    return small(kind, feature_combinations=[("colour", "*", "size")], **parameters)
+
+
+def of_kind(kind: Any, y: Any) -> Any:
+    return (y > 0).astype(int) if kind is spinney.GradientBoostingClassifier else y
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("parameters", [{}, {"linear_leaves": True}, {"categories": {"max_one_hot": 0}}])
+def test_a_cross_is_a_column_of_the_pairs_of_categories(kind: Any, parameters: dict[str, Any]) -> None:
+    X, y = categories()
+    pairs = [None if a is None else f"{a}{b}" for a, b in zip(X["colour"], X["size"], strict=True)]
+    wide = X | {"pair": np.array(pairs, dtype=object)}
+    model = crossed(kind, **parameters).fit(X, of_kind(kind, y))
+    reference = small(kind, **parameters, feature_combinations=None).fit(wide, of_kind(kind, y))
+    np.testing.assert_allclose(scores_of(model, X), scores_of(reference, wide), rtol=0, atol=1e-12)
+    expected = reference.feature_importances_
+    credited = [expected[0] + expected[3] / 2, expected[1] + expected[3] / 2, expected[2]]
+    np.testing.assert_allclose(model.feature_importances_, credited)
+    assert expected[3] > 0.1
+
+
+@pytest.mark.parametrize("unseen", ["missing", "other"])
+def test_files_and_handles_cross_unseen_and_missing_categories(unseen: str) -> None:
+    X, y = categories()
+    model = crossed(spinney.GradientBoostingRegressor, unseen=unseen).fit(X, y)
+    loaded, new = through_bytes(model), {name: column[:40].copy() for name, column in X.items()}
+    new["colour"][:4], new["size"][2:9] = ["?", None, "?", "r"], ["?", None, "v", "?", "w", None, "?"]
+    assert loaded.fingerprint() == model.fingerprint()
+    assert loaded.schema_ == model.schema_
+    assert np.array_equal(loaded.predict(new), model.predict(new))
+    handle = loaded.to_predictor()
+    singles = [handle.predict({name: column[i] for name, column in new.items()}) for i in range(40)]
+    assert np.array_equal(singles, model.predict(new))
+    explained = model.shap_values(new)
+    assert explained.values.shape == (40, 3)
+    np.testing.assert_allclose(explained.predictions, model.predict(new), atol=1e-9)
+    if unseen == "missing":
+        known = {name: np.where(column == "?", None, column) for name, column in new.items()}
+        assert np.array_equal(model.predict(known), model.predict(new))
+
+
+def test_text_names_crossed_columns_and_their_categories() -> None:
+    X, y = categories()
+    model = crossed(spinney.GradientBoostingRegressor).fit(X, y)
+    assert [feature.name for feature in model.schema_.split_features] == ["colour", "size", "x", "colour × size"]
+    assert "r × v" in model.schema_.split_features[3].categories
+    text = "\n".join(spinney.export_text(tree) for tree in model.estimators_[:, 0])
+    assert "colour × size" in text
+    assert "r × y" in text
+
+
+def test_too_many_pairs_of_categories_are_refused() -> None:
+    X, y = categories(300)
+    X["colour"], X["size"] = (np.array([f"{name}{i}" for i in range(300)], dtype=object) for name in "ab")
+    model = crossed(spinney.GradientBoostingRegressor, categorical_features=["colour", "size"])
+    with pytest.raises(ValueError, match="have 90,601 pairs of categories, more than 65,536"):
+        model.fit(X, y)
+
+
+def test_held_out_rows_choose_automatic_crosses() -> None:
+    rng = np.random.default_rng(6)
+    codes = rng.integers(0, 6, size=(3200, 6))
+    X: dict[str, Any] = {f"c{j}": np.array([*"pqrstu"], dtype=object)[codes[:, j]] for j in range(6)}
+    effects = rng.normal(size=(3, 6, 6))
+    y = sum(effects[j][codes[:, 2 * j], codes[:, 2 * j + 1]] for j in range(3)) + 0.1 * rng.normal(size=3200)
+    train, new = ({name: column[which] for name, column in X.items()} for which in (slice(1200), slice(1200, None)))
+    auto, without = (
+        spinney.GradientBoostingRegressor(feature_combinations=given).fit(train, y[:1200]) for given in ("auto", None)
+    )
+    errors = [np.square(model.predict(new) - y[1200:]).mean() for model in (auto, without)]
+    assert errors[0] < 0.9 * errors[1]
+    names = [feature.name for feature in auto.schema_.split_features[6:]]
+    assert {"c0 × c1", "c2 × c3", "c4 × c5"} <= set(names)
+    assert through_bytes(auto).fingerprint() == auto.fingerprint()
+    assert np.array_equal(through_bytes(auto).predict(new), auto.predict(new))
 
 
 def product(n: int) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ import spinney
 from written_models import AVERAGES, MODELS, NUMBERS, VALUES, cuts_of, predictions_of, probe, table_of
 
 NOWHERE = {"boosting, linear", "boosting of three, linear", "default settings"}  # linear leaves
-NOWHERE |= {"combined columns", "combined columns of three"}
+NOWHERE |= {"combined columns", "combined columns of three", "crossed columns", "crossed columns, other"}
 NOWHERE |= {"surrogates", "several", "oblique", "boosting, hinge", "boosting, focal", "gentle adaboost"}
 PRICED = {"costs of a tree", "costs of a forest"}
 OF_SHARES = {"tree of classes", "tree of numbers", "competitors", "forest of classes", "forest, other"}

@@ -11,7 +11,7 @@ from written_models import AVERAGES, MODELS, NUMBERS, VALUES, is_clear, predicti
 
 REFUSED = {"surrogates", "several", "oblique", "boosting, hinge", "boosting, focal", "gentle adaboost"}
 REFUSED |= {"boosting, linear", "boosting of three, linear", "default settings"}  # linear leaves
-REFUSED |= {"combined columns", "combined columns of three"}
+REFUSED |= {"combined columns", "combined columns of three", "crossed columns", "crossed columns, other"}
 REFUSED |= {"recipe", "recipe of classes"}  # too many trees
 CARRIED = sorted(set(MODELS) - REFUSED)
 KINDS = {"b": "BOOLEAN", "f": "DOUBLE PRECISION", "O": "VARCHAR(100)"}

@@ -39,7 +39,7 @@ KINDS = {
     "numbers as categories": ["number categories"],
     '``unseen="other"``': ["boosting, other"],
     "misclassification costs, trees and forests": ["costs of a tree", "costs of a forest"],
-    "combinations of columns": ["oblique", "combined columns", "combined columns of three"],
+    "combinations of columns": ["oblique", "combined columns", "combined columns of three", "crossed columns"],
     "multi-output trees and forests": ["several"],
     "averages: voting, greedy stacking": [*AVERAGES],
     "surrogate splits": ["surrogates"],

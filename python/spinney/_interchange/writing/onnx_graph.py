@@ -201,22 +201,31 @@ def _combined(plan: Plan, graph: _Graph, inputs: str) -> str:
         term = graph.op("Mul", part, np.ascontiguousarray(pool.coefficients[np.newaxis, :, m]))
         total = term if m == 0 else graph.op("Add", total, term)
     if pool.has_others:
-        total = _with_pairs(pool, graph, inputs, total)
+        total = _with_pairs(pool, plan.n_categories, graph, inputs, total)
     if not pool.plain:
         return total
     plain = graph.op("Gather", inputs, np.array(pool.plain, dtype=np.int64), axis=1)
     return graph.op("Concat", plain, total, axis=1)
 
 
-def _with_pairs(pool: Combinations, graph: _Graph, inputs: str, sums: str) -> str:
-    """Return combinations with products and ratios instead of some of the sums."""
+def _with_pairs(pool: Combinations, n_categories: list[int], graph: _Graph, inputs: str, sums: str) -> str:
+    """Return combinations with products, ratios and crosses instead of some of the sums.
+
+    A cross of which a part is missing is missing: its number of categories plus 1. All columns are split on as well.
+    """
     a, b = (graph.op("Gather", inputs, pool.parts[:, m].astype(np.int64), axis=1) for m in (0, 1))
     found = sums
     for operation, name in (("product", "Mul"), ("ratio", "Div")):
         values = graph.op(name, a, b)
         finite = graph.op("Where", graph.op("IsInf", values), np.array([[np.nan]]), values)
         found = graph.op("Where", np.array([[one == operation for one in pool.operations]]), finite, found)
-    return found
+    if "cross" not in pool.operations:
+        return found
+    counts = np.array(n_categories, dtype=np.float64)
+    largest = np.where([[one == "cross"] for one in pool.operations], counts[pool.parts], np.inf)
+    are_missing = [graph.op("Greater", part, largest[np.newaxis, :, m]) for m, part in enumerate((a, b))]
+    missing = counts[np.newaxis, len(pool.plain) :] + 1.0
+    return graph.op("Where", graph.op("Or", *are_missing), missing, found)
 
 
 # ---- trees --------------------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ class Plan:
         counts = [len(f.categories) if f.kind == "category" else 0 for f in self.features]
         if self.pool is None:
             return counts
-        return [*(counts[j] for j in self.pool.plain), *[0] * len(self.pool)]
+        return [*(counts[j] for j in self.pool.plain), *self.pool.n_categories(counts)]
 
 
 def bits_of(codes: Iterable[int], n: int) -> list[int]:

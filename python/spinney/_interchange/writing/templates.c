@@ -94,14 +94,14 @@ static void combine(const double *row, double *split) {
   }
 }
 // ---- combine_pairs
-/* Weighted sums, products and ratios; missing where products and ratios are not finite. */
+/* Weighted sums, products, ratios and crosses; missing where products and ratios are not finite. */
 static void combine(const double *row, double *split) {
   int k;
   for (k = 0; k < n_plain; ++k) split[k] = row[plain_column[k]];
   for (k = 0; k < n_combinations; ++k) {
     const double a = row[part_column[2 * k]], b = row[part_column[2 * k + 1]];
     double found = operation[k] == 1 ? a * b : a / b;
-    if (operation[k] == 0) {
+    if (operation[k] == 0 || operation[k] == 3) {
       found = part_coefficient[2 * k] * a;
       found = found + part_coefficient[2 * k + 1] * b;
     } else if (found - found != 0) {
