@@ -13,6 +13,7 @@ from spinney._evaluate.kernel_density import KernelDensity, kernel_density
 from spinney._evaluate.perceptron_steps import PerceptronStep, PerceptronSteps, perceptron_steps
 from spinney._evaluate.votes import member_votes
 from spinney.inspect.margin_losses import MarginLoss, margin_losses
+from spinney.inspect.text.bundles import ColumnBundles, bundle_columns
 from spinney.inspect.text.calculators import SearchTable, gain, impurity, search_table
 from spinney.inspect.text.multiway import MultiwayTree, multiway_tree
 from spinney.inspect.text.weakest_links import (
@@ -26,6 +27,7 @@ from spinney.inspect.text.weakest_links import (
 
 __all__ = [
     "Bootstrap",
+    "ColumnBundles",
     "Consistency",
     "CountedTree",
     "KernelDensity",
@@ -37,6 +39,7 @@ __all__ = [
     "SearchTable",
     "WeakestLinks",
     "bootstrap",
+    "bundle_columns",
     "consistency",
     "count_subtrees",
     "gain",
