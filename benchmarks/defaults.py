@@ -8,7 +8,8 @@ later run goes on from there. Peers that are not installed are left out. Sets co
 that a run that is cut short has as many as it can. A fit has ``--threads`` threads, and where the system allows it and
 several run at a time, as many processors to itself; its seconds are those of the processor if it has one thread, so
 that other work on the machine does not count. A library is loaded before. ``--table FILE`` also writes rank, loss over
-the best and seconds of all contestants, set by set, as a table in Markdown.
+the best and seconds of all contestants, set by set, as a table in Markdown. The report ends with the sets on which
+the first contestant is worse than the last by more than two standard errors of the folds.
 
 ``python benchmarks/defaults.py --thousand [--data FOLDER] [--threads N]`` times our booster alone on 1,000 rows:
 drawn ones of 2 to 20 classes and 5 to 60 columns, and those of each set of classes (600 or more).
@@ -381,6 +382,24 @@ def report(records: list[pool.Record], side_by_side: list[str], metric: str = "l
         )  # fmt: skip
     if metric == "loss":
         _report_sets(list(whole), names, table, time_of, constants)
+        _report_worse(records, list(whole), names)
+
+
+def _report_worse(records: list[pool.Record], found: list[str], names: list[str]) -> None:
+    """Print the sets on which the first is worse than the last by more than two standard errors over folds."""
+    mine, peer = names[0], names[-1]
+    loss = {tuple(record["key"][k] for k in ("set", "contestant", "fold")): record["loss"] for record in records}
+    lines = []
+    for name in found:
+        folds = sorted(fold for s, c, fold in loss if (s, c) == (name, mine) and (name, peer, fold) in loss)
+        over = np.array([loss[name, mine, fold] - loss[name, peer, fold] for fold in folds])
+        mean = float(np.mean([loss[name, peer, fold] for fold in folds]))
+        error = float(over.std(ddof=1)) / len(over) ** 0.5 if len(over) > 1 else np.inf
+        if mean > 0 and over.mean() > 2 * error:
+            lines.append(f"{name:<24}{over.mean() / mean:+.1%}, standard error {error / mean:.1%}, {len(over)} folds")
+    more = "by more than two standard errors of the folds"
+    print(f"\n{mine} is worse than {peer} {more} on {len(lines)} of {len(found)} sets")
+    print("\n".join(lines))
 
 
 def _tables(records: list[pool.Record], metric: str) -> tuple[dict[str, dict[str, float]], ...]:
