@@ -210,3 +210,34 @@ def test_words_beside_the_boxes_are_readable_in_the_dark():
             background = sum(mpl.colors.to_rgb(under[-1].get_facecolor())) / 3 if under else 0.0
             assert abs(sum(mpl.colors.to_rgb(text.get_color())) / 3 - background) > 0.25, text.get_text()
         plt.close(ax.figure)
+
+
+def charts():
+    """Yield charts with lines and words on the background, by name."""
+    X, y = spinney.datasets.make_diagonal(60, noise=0.1, random_state=0)
+    tree = spinney.DecisionTreeClassifier(prune="cv", random_state=0).fit(X, y)
+    boosted = spinney.GradientBoostingClassifier(n_estimators=5).fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+    yield "pruning", lambda: spinney.plot_cp(tree)
+    yield "rounds", lambda: spinney.plot_learning_curve(boosted)
+    yield "importances", lambda: spinney.plot_importances(tree)
+    yield "permutation", lambda: spinney.permutation_importance(tree, X, y, n_repeats=3, random_state=0).plot()
+    yield "dependence", lambda: spinney.partial_dependence(tree, X, [0]).plot()
+    yield "comparison", lambda: spinney.compare(["tree", "stump"], X, y, cv=2, repeats=1).plot()
+    yield "tuning", lambda: spinney.plot_tuning(tree, X, y, {"max_depth": [1, 2]}, cv=2, simplest="first")
+    yield "one row", lambda: tree.shap_values(X).plot_row(0)
+
+
+def luminance(colour):
+    return sum(mpl.colors.to_rgb(colour)) / 3
+
+
+@pytest.mark.parametrize(("name", "chart"), list(charts()), ids=[name for name, _ in charts()])
+def test_lines_and_words_of_charts_stand_out_in_the_dark(name, chart):
+    with plt.style.context("dark_background"):
+        made = chart()
+        figure = getattr(made, "figure", made)
+        for ax in figure.axes:
+            lines = [line.get_color() for line in ax.get_lines()]
+            words = [text.get_color() for text in (*ax.texts, ax.title, *ax.get_xticklabels(), *ax.get_yticklabels())]
+            for colour in (*lines, *words):
+                assert luminance(colour) > 0.3, f"{name}: {colour}"

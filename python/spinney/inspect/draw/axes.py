@@ -51,7 +51,7 @@ def name_lines(ax: Axes, names: Sequence[str], ends: tuple[float, float] | None 
 
 def write_beside(ax: Axes, text: str, x: Any, y: Any, gap: float = 4, **look: Any) -> None:
     """Write to the right of a point, at a distance in points."""
-    look = {"color": INK, "va": "center"} | look
+    look = {"color": ink(), "va": "center"} | look
     ax.annotate(text, (x, y), xytext=(gap, 0), textcoords="offset points", **look)
 
 

@@ -13,7 +13,7 @@ from spinney._data.types import Floats
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney.inspect.draw import axes
-from spinney.inspect.draw.axes import CLASS_COLOURS, INK, PALE, VALUE_COLOUR, axes_of, short
+from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of, short
 from spinney.inspect.text.tables import importance_columns
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _draw_validation(ax: Axes, model: TableEstimator, rounds: Any, loss: Any) ->
     ax.plot(rounds, loss, color=VALUE_COLOUR, linewidth=2, label=name)
     best = int(np.argmin(loss))
     axes.ring(ax, rounds[best], loss[best], f"best: round {rounds[best]}")
-    ax.axvline(rounds[best], color=INK, linestyle=":", linewidth=1, label="_best")
+    ax.axvline(rounds[best], color=axes.ink(), linestyle=":", linewidth=1, label="_best")
 
 
 def plot_margins(
@@ -312,7 +312,7 @@ def plot_margins(
             look: dict[str, Any] = {"color": CLASS_COLOURS[k % len(CLASS_COLOURS)], "linewidth": 2}
             look["label"] = plural(t, "round" if is_boosted else "member")
             ax.plot(np.sort(margins), fraction, style, drawstyle="steps-post", **look)
-    ax.axvline(0, color=INK, linewidth=0.8)
+    ax.axvline(0, color=axes.ink(), linewidth=0.8)
     ax.set(xlabel="margin", ylabel="fraction of the rows with at most this margin", xlim=(-1, 1), ylim=(0, 1))
     ax.legend(frameon=False, loc="upper left")
     return ax
@@ -335,17 +335,17 @@ def draw_comparison(found: Any, metric: str, ax: Axes | None) -> Axes:
     for place, name in enumerate(names):
         gap, mean = gaps[name], sign * found.mean(name, metric)[0]
         is_reference = name == found.reference_
-        colour = INK if is_reference else VALUE_COLOUR
+        colour = axes.ink() if is_reference else VALUE_COLOUR
         if not is_reference and not np.isnan(gap.low):
             ax.plot([sign * gap.low, sign * gap.high], [place, place], color=colour, linewidth=2.2, alpha=0.55)
         ax.plot([sign * gap.mean], [place], marker="D" if is_reference else "o", color=colour, markersize=7)
         at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
-        ax.annotate(f"{mean:.4g}", (1.01, place), color=PALE, fontsize=9, **at)
-    ax.axvline(0, color=INK, linewidth=0.8, zorder=0)
+        ax.annotate(f"{mean:.4g}", (1.01, place), color=axes.pale(), fontsize=9, **at)
+    ax.axvline(0, color=axes.ink(), linewidth=0.8, zorder=0)
     axes.name_lines(ax, [short(name) for name in names], (0.5, 0.5))
     better = "lower" if sign < 0 else "higher"
     ax.set_xlabel(f"difference of {shown} to {short(found.reference_, 30)}, 95% interval ({better} is better)")
-    ax.annotate(shown, (1.01, 1.0), xycoords="axes fraction", va="bottom", color=PALE, fontsize=9)
+    ax.annotate(shown, (1.01, 1.0), xycoords="axes fraction", va="bottom", color=axes.pale(), fontsize=9)
     return ax
 
 
@@ -401,7 +401,7 @@ def _mark_choice(ax: Axes, table: Any) -> None:
     level = table.cv_error[best] + worse * width * table.cv_se[best]
     names = {"min": "the best", "1se": "1 standard error off the best"}
     label = names.get(str(table.rule), f"{width:g} standard errors")
-    ax.axhline(level, color=INK, linestyle="--", linewidth=1, label=label)
+    ax.axhline(level, color=axes.ink(), linestyle="--", linewidth=1, label=label)
     leaves, cp = int(table.n_leaves[table.chosen]), float(table.cp[table.chosen])
     axes.ring(ax, leaves, table.cv_error[table.chosen], f"selected: {plural(leaves, 'leaf')}, cp {cp:.2g}")
 
@@ -411,14 +411,14 @@ def draw_coverage(columns: dict[str, list[Any]], nominal: float, ax: Axes | None
     names = [short(name, 36) for name in columns["rows"]]
     ax = axes.axes_of(ax, 6.5, 1.2 + 0.36 * len(names), "top", "right", "left")
     coverage, error = np.array(columns["coverage"]), np.array(columns["standard_error"])
-    ax.axvline(nominal, color=PALE, linestyle="--", linewidth=1, label=f"nominal: {nominal:.0%}")
+    ax.axvline(nominal, color=axes.pale(), linestyle="--", linewidth=1, label=f"nominal: {nominal:.0%}")
     look: dict[str, Any] = {"color": VALUE_COLOUR, "capsize": 3, "label": "covered, ± 2 standard errors"}
     ax.errorbar(coverage, np.arange(len(names)), xerr=2 * error, fmt="o", **look)
-    axes.name_lines(ax, names, color=INK)
+    axes.name_lines(ax, names, color=axes.ink())
     low = min(float((coverage - 2 * error).min()), nominal) - 0.02
     ax.set(xlim=(max(0.0, low), 1.01), xlabel="fraction of the rows that are covered")
     ax.xaxis.set_major_formatter(lambda fraction, _: f"{fraction:.0%}")
-    ax.spines["bottom"].set_color(PALE)
+    ax.spines["bottom"].set_color(axes.pale())
     axes.legend_above(ax, 2)
     return ax
 
@@ -442,7 +442,7 @@ def draw_parts(found: Any, ax: Axes | None) -> Axes:
     for position, part, end in zip(positions, learners, right, strict=True):
         axes.write_beside(ax, f"{part.error:.3g}", end, position, 5)
     axes.name_lines(ax, [short(name) for name in found.parts])
-    ax.axvline(0, color=INK, linewidth=0.8)
+    ax.axvline(0, color=axes.ink(), linewidth=0.8)
     low = 1.12 * left.min() if left.min() < 0 else 0.0
     label = "expected squared error" if is_squared else "expected error rate"
     ax.set(xlim=(low, 1.12 * max(right.max(), 1e-12)), xlabel=label)

@@ -13,7 +13,7 @@ from spinney._data.display import elide, grouped, one_line, percent, plural, sho
 from spinney._data.types import Floats
 from spinney._estimator.parameters import require_whole
 from spinney.inspect.draw import axes
-from spinney.inspect.draw.axes import CATEGORY_COLOURS, INK, PALE, VALUE_COLOUR, short
+from spinney.inspect.draw.axes import CATEGORY_COLOURS, VALUE_COLOUR, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ def draw_counterfactuals(found: Any, ax: Axes | None) -> Axes:
         ax.annotate("", (step, place), (0, place), arrowprops=arrow)
         look = {"ha": "left" if step > 0 else "right", "fontsize": 9, "parse_math": False}
         axes.write_beside(ax, f"{short(old, 16)} → {short(new, 16)}", step, place, 6 if step > 0 else -6, **look)
-    ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
+    ax.axvline(0, color=axes.pale(), linewidth=0.8, zorder=0)
     names = [f"{k + 1}.  {short(name, 28)}" for k, name in lines]
     ax.set_yticks(places, names, parse_math=False)
     ax.set_ylim(places[-1] + 0.7, -0.7)
@@ -65,7 +65,7 @@ def draw_shapes(shapes: Sequence[Any]) -> Figure:
 
 def _draw_shape(ax: Axes, shape: Any) -> None:
     axes.axes_of(ax, 0, 0, "top", "right")
-    ax.axhline(0, color=PALE, linewidth=0.8)
+    ax.axhline(0, color=axes.pale(), linewidth=0.8)
     if shape.at.dtype.kind == "O":
         shown = np.argsort(-np.abs(shape.adds), kind="stable")[:_MAX_CATEGORIES]
         shown = shown[np.argsort(shape.adds[shown], kind="stable")]
@@ -74,7 +74,7 @@ def _draw_shape(ax: Axes, shape: Any) -> None:
         ax.set_xticks(places, [str(name)[:16] for name in shape.at[shown]], rotation=45, ha="right", parse_math=False)
     else:
         ax.plot(shape.at, shape.adds, color=VALUE_COLOUR, drawstyle="steps-pre" if shape.is_stepped else "default")
-    ax.set_title(shape.column, color=INK, fontsize=10, parse_math=False)
+    ax.set_title(shape.column, color=axes.ink(), fontsize=10, parse_math=False)
 
 
 def draw_pairs(found: Any, max_pairs: int, ax: Axes | None) -> Axes:
@@ -84,7 +84,7 @@ def draw_pairs(found: Any, max_pairs: int, ax: Axes | None) -> Axes:
     ax.barh(range(len(shown)), found.pairwise[: len(shown)], color=VALUE_COLOUR, height=0.62)
     for place, size in enumerate(found.size[: len(shown)]):
         text = shortest(float(f"{size:.2g}"), 3)
-        axes.write_beside(ax, text, found.pairwise[place], place, color=PALE, fontsize=9)
+        axes.write_beside(ax, text, found.pairwise[place], place, color=axes.pale(), fontsize=9)
     axes.name_lines(ax, [short(f"{a} × {b}", 44) for a, b in shown], (0.6, 0.6))
     ax.set_xlim(0, max(0.05, 1.12 * max(found.pairwise[: len(shown)], default=0)))
     ax.set_xlabel(f"interaction relative to the joint effect (H); grey: its size in the {one_line(found.of)}")
@@ -97,7 +97,7 @@ def draw_nearest(found: Any, max_columns: int, ax: Axes | None) -> Axes:
     ax = axes.axes_of(ax, 7.0, 1.4 + 0.36 * shown, "top", "right", "left")
     for place in range(shown):
         values, value = found.values[:, place], found.row_values[place]
-        ax.axhline(place, color=PALE, linewidth=0.5, zorder=0)
+        ax.axhline(place, color=axes.pale(), linewidth=0.5, zorder=0)
         gap = values - value
         if np.isnan(value):
             gap = np.where(np.isnan(values), 0.0, np.nan)
@@ -108,10 +108,10 @@ def draw_nearest(found: Any, max_columns: int, ax: Axes | None) -> Axes:
         ax.scatter(
             x, np.full(len(x), place), s=10 + 70 * found.similarity, color=VALUE_COLOUR, alpha=0.55, linewidths=0
         )
-        ax.plot([0], [place], marker="D", color=INK, markersize=5, zorder=3)
+        ax.plot([0], [place], marker="D", color=axes.ink(), markersize=5, zorder=3)
         far = int(np.argmax(np.abs(x)))
         if x[far]:
-            look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 7, "color": PALE}
+            look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 7, "color": axes.pale()}
             ax.annotate(short(found.text_of(far, place), 14), (x[far], place), xytext=(0, 5), **look)
     texts = [short(found.text_of(None, j), 14) for j in range(shown)]
     names = [f"{short(name, 24)} = {text}" for name, text in zip(found.columns, texts, strict=False)]
@@ -141,7 +141,7 @@ def draw_survival(columns: dict[str, list[Any]], max_splits: int, ax: Axes | Non
     ax.tick_params(axis="y", pad=6.0 * max(map(len, names), default=0))  # left-aligned names: the indent is the depth
     ax.set(xlim=(0, 1), xlabel="fraction of the bootstrap trees with this split")
     ax.xaxis.set_major_formatter(lambda fraction, _: f"{fraction:.0%}")
-    ax.spines["bottom"].set_color(PALE)
+    ax.spines["bottom"].set_color(axes.pale())
     if len(shown):
         axes.legend_above(ax, 2)
     return ax
@@ -165,7 +165,7 @@ def draw_curves(found: Any, max_lines: int, ax: Axes | None) -> Axes:
     if len(found.deciles[0]):
         low, high = x[0], x[-1]
         ticks = [d for d in found.deciles[0] if low <= d <= high]
-        ax.vlines(ticks, 0, 0.03, transform=ax.get_xaxis_transform(), color=PALE, linewidth=1)
+        ax.vlines(ticks, 0, 0.03, transform=ax.get_xaxis_transform(), color=axes.pale(), linewidth=1)
     ax.set_ylabel(one_line(found.of), parse_math=False)
     if found.outputs is not None:
         ax.legend(frameon=False)
@@ -223,7 +223,7 @@ def _label_values(ax: Axes, found: Any, axis: int, places: Any) -> None:
     elif found.features[axis].clock:
         texts = found.texts(axis)
         shown = np.unique(np.linspace(0, len(texts) - 1, min(5, len(texts))).astype(np.intp))
-        ticks(places[shown], [texts[k] for k in shown], parse_math=False, color=INK)
+        ticks(places[shown], [texts[k] for k in shown], parse_math=False, color=axes.ink())
 
 
 # ---- importances --------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def _lines(found: Any, max_columns: int, ax: Axes | None, inches: float) -> tupl
     shown = found.order[:max_columns]
     ax = axes.axes_of(ax, 6.5, 1.0 + inches * len(shown), "top", "right", "left")
     axes.name_lines(ax, [short(found.names[j]) for j in shown], (0.5, 0.5))
-    ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
+    ax.axvline(0, color=axes.pale(), linewidth=0.8, zorder=0)
     return ax, shown
 
 
@@ -250,15 +250,17 @@ def draw_importances(found: Any, style: str, max_columns: int, ax: Axes | None) 
     values, errors = found.importance[shown], np.nan_to_num(found.standard_error[shown])
     if style == "bar":
         ax.barh(places, values, height=0.62, color=axes.tint(VALUE_COLOUR, 0.7))
-        ax.errorbar(values, places, xerr=errors, fmt="none", ecolor=INK, elinewidth=1.4, capsize=2.5)
+        ax.errorbar(values, places, xerr=errors, fmt="none", ecolor=axes.ink(), elinewidth=1.4, capsize=2.5)
     else:
         known = found.by_tree[~np.isnan(found.by_tree).any(axis=1)][:, shown]
-        look: dict[str, Any] = {name: {"color": PALE} for name in ("medianprops", "whiskerprops", "capprops")}
-        look["boxprops"] = {"facecolor": axes.tint(VALUE_COLOUR, 0.35), "edgecolor": PALE}
-        look["flierprops"] = {"marker": ".", "markersize": 2, "markeredgecolor": PALE}
+        look: dict[str, Any] = {name: {"color": axes.pale()} for name in ("medianprops", "whiskerprops", "capprops")}
+        look["boxprops"] = {"facecolor": axes.tint(VALUE_COLOUR, 0.35), "edgecolor": axes.pale()}
+        look["flierprops"] = {"marker": ".", "markersize": 2, "markeredgecolor": axes.pale()}
         look |= {"orientation": "horizontal", "manage_ticks": False, "patch_artist": True}
         ax.boxplot(known, positions=places, widths=0.6, **look)
-        ax.errorbar(values, places, xerr=errors, fmt="o", color=VALUE_COLOUR, ecolor=INK, markersize=4, capsize=2.5)
+        ax.errorbar(
+            values, places, xerr=errors, fmt="o", color=VALUE_COLOUR, ecolor=axes.ink(), markersize=4, capsize=2.5
+        )
     ax.set_xlabel(found.measure)
     return ax
 
@@ -275,7 +277,7 @@ def draw_rows(found: Any, by_row: NDArray[np.float64], colour: Any, max_columns:
         if "c" in look:
             ax.figure.colorbar(drawn, ax=ax, fraction=0.04)
     for place, j in enumerate(shown):
-        ax.plot([found.importance[j]] * 2, [place - 0.36, place + 0.36], color=INK, linewidth=1.6)
+        ax.plot([found.importance[j]] * 2, [place - 0.36, place + 0.36], color=axes.ink(), linewidth=1.6)
     if ax.get_legend_handles_labels()[0]:
         axes.legend_above(ax, 4)
     ax.set_xlabel(f"{found.measure}, by row")
@@ -316,7 +318,7 @@ def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     """
     shown = _largest(explained.importances, max_columns)
     ax = axes.axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
-    ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
+    ax.axvline(0, color=axes.pale(), linewidth=0.8, zorder=0)
     size = float(np.clip(2000 / max(len(explained), 1), 4, 18))
     for place, j in enumerate(shown):
         values = explained.values[:, j]
@@ -438,12 +440,12 @@ def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     for place, step in enumerate(steps):
         colour = axes.CLASS_COLOURS[5] if step > 0 else VALUE_COLOUR
         ax.barh(place, step, left=ends[place + 1], color=colour, height=0.62)
-        ax.plot([ends[place]] * 2, [place - 0.69, place + 0.31], color=PALE, linewidth=0.8, zorder=0)
+        ax.plot([ends[place]] * 2, [place - 0.69, place + 0.31], color=axes.pale(), linewidth=0.8, zorder=0)
         right = max(ends[place], ends[place + 1])
         text = ("+" if step > 0 else "") + grouped(shortest(float(f"{step:.3g}"), 3))
         axes.write_beside(ax, text, right, place)
     base = float(explained.base_values[0])
-    ax.axvline(base, color=PALE, linestyle=":", linewidth=1, zorder=0)
+    ax.axvline(base, color=axes.pale(), linestyle=":", linewidth=1, zorder=0)
     axes.name_lines(ax, names, (0.6, 0.75))
     low, high = min([base, *ends]), max([base, *ends])
     span = (high - low) or 1.0

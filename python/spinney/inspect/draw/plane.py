@@ -285,8 +285,8 @@ def plot_outlier_scores(
         positions = first + np.arange(len(rows))
         ax.vlines(positions, 0, score[rows], color=class_colour(code), linewidth=1, label=name)
         first += len(rows)
-    ax.axhline(10, color=INK, linewidth=0.8, linestyle=":")
-    ax.axhline(0, color=INK, linewidth=0.8)
+    ax.axhline(10, color=axes.ink(), linewidth=0.8, linestyle=":")
+    ax.axhline(0, color=axes.ink(), linewidth=0.8)
     ax.set(xlabel="rows, class by class" if len(groups) > 1 else "rows", ylabel="outlier score", xlim=(-1, len(score)))
     if len(groups) > 1:
         ax.legend(frameon=False, loc="best")
