@@ -348,6 +348,8 @@ def test_two_parameters_are_a_map_with_the_selected_setting(diagonal, style):
     with plt.style.context(style):
         ax = spinney.plot_tuning(spinney.DecisionTreeClassifier(), X, y, tried, cv=4, simplest=simplest)
         colours = {text.get_color() for text in ax.texts}
+        ax.figure.canvas.draw()
+    assert ax.get_position().width > 0.6  # the legend leaves space for the map
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("max_depth", "min_samples_leaf")
     assert_allclose(ax.images[0].get_array(), mean)
     assert [text.get_text() for text in ax.texts] == [f"{error:.3g}" for error in mean.T.ravel()]

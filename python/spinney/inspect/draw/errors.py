@@ -255,7 +255,9 @@ def plot_tuning(
         labels[default] if scoring is None else _label_of_loss(scoring),
     )
     if len(values) == 2:
-        return _draw_tuning_map(axes_of(ax, 1.6 + 0.75 * found.shape[0], 1.2 + 0.5 * found.shape[1]), found)
+        return _draw_tuning_map(
+            axes_of(ax, max(6.4, 1.6 + 0.75 * found.shape[0]), max(4.2, 1.2 + 0.5 * found.shape[1])), found
+        )
     return _draw_tuning_curve(axes_of(ax, 7.0, 4.2, "top", "right"), found)
 
 
@@ -339,7 +341,7 @@ class _Tuning:
         """Return the values of a setting as text."""
         places = np.unravel_index(setting, self.shape)
         values = {name: one_line(tried[k]) for (name, tried), k in zip(self.values.items(), places, strict=True)}
-        return ", ".join(f"{name}={value}" if len(values) > 1 else value for name, value in values.items())
+        return short(", ".join(f"{name}={value}" if len(values) > 1 else value for name, value in values.items()), 50)
 
 
 def _draw_tuning_curve(ax: Axes, found: _Tuning) -> Axes:
