@@ -288,7 +288,9 @@ def newton(problem: PlaneProblem, start: Floats | None = None) -> Plane:
     for n_iter in range(max_iter + 1):
         beyond = problem.beyond(scores)
         pull = bound * beyond
-        gradient = problem.given_gradient(weights) - 2.0 * table.sums(pull)
+        gradient = problem.ridge * weights - 2.0 * table.sums(pull)
+        if problem.earlier is not None:
+            gradient += problem.earlier.gradient(weights)
         norm = float(np.sqrt((gradient**2).sum()))
         first = norm if n_iter == 0 and start is None else first
         value = problem.given(weights) + float((pull * beyond).sum())

@@ -286,7 +286,7 @@ class BaseMargin(TableEstimator):
         norms = np.sqrt((self.margin_.raw_planes[0] ** 2).sum(axis=1))
         if not norms.all():
             raise ValueError("All coefficients of a hyperplane are 0: nothing has a distance from it.")
-        distances = scores / norms
+        distances: Floats = scores / norms
         return distances[:, 0] if distances.shape[1] == 1 else distances
 
     @property
