@@ -274,7 +274,7 @@ class Findings:
         return feature_columns(table, [column.name for column in self.columns if column.is_used])
 
     def save(self, file: Target) -> None:
-        """Save the selected model, for `spinney.load` and ``spinney predict``.
+        """Save the model that is kept, for `spinney.load` and ``spinney predict``.
 
         Parameters
         ----------

@@ -47,13 +47,13 @@ class Study(Findings):
     test_predictions : dict of str to ndarray
         Predictions of `X_test` by each model.
     best : str
-        Name of the selected model: the simplest within one standard error of the best score, unless ``prefer="best"``.
+        Name of the model that is kept: the simplest within one standard error of the best, unless ``prefer="best"``.
     why : str
-        Why it was selected.
+        Why it is kept.
     model : estimator
-        The selected model, fitted to all rows and calibrated.
+        The model that is kept, fitted to all rows and calibrated.
     single, single_model : str, estimator
-        If the selected model is a stack: name of its best member, and that member, fitted to all rows and calibrated.
+        If a stack is kept: the name of its best member, and that member, fitted to all rows and calibrated.
         Otherwise `best` and `model`.
     calibration : str
         How the probabilities of `model` were calibrated.

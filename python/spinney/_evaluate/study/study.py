@@ -54,12 +54,12 @@ def study(
     random_state: int | np.random.RandomState | None = 0,
     progress: bool | ProgressCall | None = None,
 ) -> Study:
-    """Fit several models to a table, compare them by cross-validation, and select the best, or a simpler one.
+    """Fit several models to a table, compare them by cross-validation, and keep the best, or a simpler one.
 
     A fifth of the rows is held out as a test set. On the other rows, as time allows, several models are compared by
     cross-validation on the same folds: boosting, a pruned tree, a forest, extra-trees, a linear model, AdaBoost, k-NN,
     an SVM, boosting with symmetric trees (and, for a nonnegative target, with a log link), and a stack of them. All are
-    then evaluated on the test set. The simplest model within one standard error of the best score is selected and
+    then evaluated on the test set. The simplest model within one standard error of the best score is kept and
     fitted to all rows. `notes` lists the decisions and their reasons.
 
     Identifiers, constant columns and columns that leak the target are excluded; date parts are derived; duplicate rows
@@ -107,7 +107,7 @@ def study(
     keep, drop : sequence of str, optional
         Columns to include or to exclude, regardless of the checks above.
     prefer : {"simplest", "best"}, default="simplest"
-        The model to select: the simplest within one standard error of the best score, or the one with the best score. A
+        The model to keep: the simplest within one standard error of the best score, or the one with the best score. A
         single tree and a linear model are the simplest, then come other single models, then the stack.
     random_state : int, RandomState or None, default=0
         Seed of the test set, folds and models.
