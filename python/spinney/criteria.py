@@ -386,9 +386,10 @@ class CompiledCriterion(Criterion):
     --------
     Criterion : Criteria written in Python.
 
-    Examples -------- The functions of a shared library are passed by name, as in ``CompiledCriterion.SPLIT(("split",
-    library))``. The two functions below are slow Python and only show the arguments: they cut where adjacent values
-    differ most.
+    Examples
+    --------
+    The functions of a shared library are passed by name, as in ``CompiledCriterion.SPLIT(("split", library))``. The two
+    functions below are slow Python and only show the arguments: they cut where adjacent values differ most.
 
     >>> import spinney
     >>> @spinney.CompiledCriterion.EVALUATE

@@ -140,9 +140,11 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     some iterations (Breiman and Cutler 2003). Without a target, the forest learns to distinguish the rows from rows
     whose columns were shuffled.
 
-    Notes ----- The result is a table of the same library with the same dtypes, in which only missing cells have
-    changed. In columns of integers, means are rounded. `fit_transform` fills the training rows during the fit;
-    `transform` treats all rows as new, so that the two fill training rows slightly differently.
+    Notes
+    -----
+    The result is a table of the same library with the same dtypes, in which only missing cells have changed. In columns
+    of integers, means are rounded. `fit_transform` fills the training rows during the fit; `transform` treats all rows
+    as new, so that the two fill training rows slightly differently.
 
     Examples
     --------

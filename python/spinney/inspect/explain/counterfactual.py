@@ -188,10 +188,12 @@ def counterfactual(
     ValueError
         If no change leads to the wanted prediction (the message has the closest one), or if the row already has it.
 
-    Notes ----- Alternatives are ranked by their distance (see `Counterfactual`) plus 0.25 for each changed column. In a
-    single tree every leaf is a box, and the nearest points of all boxes are compared, so that the result is exact. In
-    other models, columns are changed one at a time, to one value between any two adjacent thresholds of the trees (or,
-    without trees, to values that occur), and the best changes are extended by further columns.
+    Notes
+    -----
+    Alternatives are ranked by their distance (see `Counterfactual`) plus 0.25 for each changed column. In a single tree
+    every leaf is a box, and the nearest points of all boxes are compared, so that the result is exact. In other models,
+    columns are changed one at a time, to one value between any two adjacent thresholds of the trees (or, without trees,
+    to values that occur), and the best changes are extended by further columns.
 
     Examples
     --------
