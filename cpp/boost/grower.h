@@ -1,15 +1,20 @@
 // Grows boosted trees best-first, depth-wise, with one split per level (symmetric), or with forced splits first; leaves
 // have one value or several. The rows are accessed through the calls of boost/rows.h.
 //
-// The leaf with the largest gain is split next. Several threads split it together with the leaves that are likely to come
-// next: all threads share the large leaves of such a batch, and each thread takes small ones alone. Splits enter the tree
-// in the order of one thread, so none of this changes it.
+// The leaf with the largest gain is split next. Several threads share leaves that are large compared with the rest of
+// the tree, together with others that will probably come next. Once the next leaves are small, each thread takes one
+// after the other alone, with those it creates, and waits for no other. Splits enter the tree in the order of one
+// thread, so none of this changes it.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -17,6 +22,7 @@
 #include "base/interrupt.h"
 #include "base/pool.h"
 #include "boost/growing_tree.h"
+#include "boost/next_splits.h"
 #include "boost/rows.h"
 
 namespace spinney {
@@ -52,8 +58,10 @@ class TreeGrower : public Rows::Growth {
       interrupt_.check();
       if (rows_.most_nodes() > 1)
         split_batch(next_leaves(std::min(n_to_come(), rows_.most_nodes())));
+      else if (n_threads_ == 1)
+        split_alone(*heap_.front());
       else
-        split_soon(leaves_to_split(least_gain_before));
+        split_soon(least_gain_before);
     }
     return finished();
   }
@@ -92,7 +100,9 @@ class TreeGrower : public Rows::Growth {
   }
 
   BoostedTree finished() {
-    for (auto& leaf : heap_) finish(*leaf);
+    double n_apart = 0;  // rows that were split in vain
+    for (const auto& leaf : heap_) n_apart += leaf->is_split() ? leaf->n() : 0;
+    parallel_for_if_worth(4 * n_apart, heap_.size(), n_threads_, [&](std::size_t i, int) { finish(*heap_[i]); });
     return Growth::assemble();
   }
 
@@ -118,27 +128,103 @@ class TreeGrower : public Rows::Growth {
     for (LeafSplit<Leaf>& split : splits) settle(split);
   }
 
+  void split_alone(Leaf& leaf) {
+    LeafSplit<Leaf> split{.leaf = &leaf, .searches = n_to_come() > 1};
+    carry_out({&split, 1}, {1, 0});
+    settle(split);
+  }
+
   // ---- leaves that come next -----------------------------------------------------------------------------
 
   // Per thread: sharing a leaf takes several parallel loops, which further leaves of the batch then share.
-  static constexpr double ns_to_share = 10'000, ns_to_share_more = 2'000;
+  static constexpr double ns_to_share = 10'000, ns_to_share_more = 2'000, ns_to_share_next = 5'000;
 
-  // Leaves that will probably be split, and others for threads that would have no work.
-  std::vector<Leaf*> leaves_to_split(double least_gain_before) const {
-    if (n_threads_ == 1) return {heap_.front().get()};
-    const auto threads = static_cast<std::size_t>(n_threads_);
-    std::vector<Leaf*> leaves = next_leaves(std::min(n_to_come(), 4 * threads));
-    std::size_t n = std::min(leaves.size(), threads);
-    while (n < leaves.size() && leaves[n]->best.gain >= least_gain_before) ++n;
-    leaves.resize(n);
-    return leaves;
+  void split_soon(double least_gain_before) {
+    constexpr std::size_t most_leaves = 1024;
+    NextSplits<Leaf> next(std::min(n_to_come(), most_leaves), params_.depth_wise);
+    std::vector<Leaf*> leaves, scratch;
+    double ns = 0, least_gain = std::numeric_limits<double>::infinity();
+    Growth::for_each_turn(next.most(), scratch, [&](Leaf* leaf) {
+      next.add(*leaf, least_gain);
+      least_gain = std::min(least_gain, leaf->best.gain);
+      if (leaf->is_split()) return true;
+      leaves.push_back(leaf);
+      ns += rows_.estimated_ns(*leaf);
+      return true;
+    });
+    if (ns < 2 * worth_a_wake_up_ns) return split_alone(*leaves.front());  // others may not be needed
+    // each level of the tree takes about as long as the known leaves
+    const double n_levels = std::log2(1 + static_cast<double>(n_to_come()) / static_cast<double>(leaves.size()));
+    const double ns_to_come = ns * std::max(1.0, n_levels);
+    const double most_alone = most_ns_alone(ns_to_come, leaves.size());
+    const std::vector<Leaf*> shared = shared_leaves(leaves, most_alone, least_gain_before);
+    if (!shared.empty()) return split_batch(shared);
+    const double n_workers = std::clamp(ns_to_come / worth_a_wake_up_ns, 2.0, static_cast<double>(n_threads_));
+    split_each_alone(next, 4 * most_alone, static_cast<std::size_t>(n_workers));
   }
 
-  void split_soon(std::span<Leaf* const> leaves) {
-    std::vector<LeafSplit<Leaf>> splits = splits_of(leaves);
-    if (estimated_ns(splits) < 2 * worth_a_wake_up_ns) splits.resize(1);  // some of the others may not be needed
-    carry_out_by_size(splits);
-    for (LeafSplit<Leaf>& split : splits) settle(split);
+  // One thread must have finished a leaf and those below it before all threads have finished the rest of the tree.
+  double most_ns_alone(double ns_to_come, std::size_t n_leaves) const {
+    const double even = n_leaves < static_cast<std::size_t>(n_threads_) ? 0 : ns_to_come / (4.0 * n_threads_);
+    return even + n_threads_ * ns_to_share_next;
+  }
+
+  bool is_shared(const Leaf& leaf, double most_alone) const {
+    return rows_.estimated_ns(leaf) > most_alone || !rows_.may_take_one_thread(leaf);
+  }
+
+  // The large leaves among the next: the first, those that will probably be split, and some for threads without work.
+  std::vector<Leaf*> shared_leaves(std::span<Leaf* const> leaves, double most_alone, double least_gain_before) const {
+    const auto threads = static_cast<std::size_t>(n_threads_);
+    std::vector<Leaf*> shared;
+    for (std::size_t i = 0; i < std::min(leaves.size(), 4 * threads); ++i) {
+      const bool is_probable = i == 0 || leaves[i]->best.gain >= least_gain_before;
+      const bool fills_up = i < threads && !rows_.may_take_one_thread(*leaves[i]);
+      if ((is_probable || fills_up) && is_shared(*leaves[i], most_alone)) shared.push_back(leaves[i]);
+    }
+    return shared;
+  }
+
+  // Each thread takes the next leaf alone, again and again, until no leaf is left or the next one must be shared.
+  void split_each_alone(NextSplits<Leaf>& next, double most_alone, std::size_t n_workers) {
+    std::mutex mutex;  // of everything here and of the tree
+    std::condition_variable is_changed;
+    std::size_t n_in_progress = 0;
+    bool is_over = false;
+    const bool searches = n_to_come() > 1;
+    parallel_for(n_workers, n_threads_, [&](std::size_t, int worker) {
+      std::unique_lock lock(mutex);
+      while (!is_over) {
+        Leaf* leaf = next.first();
+        if (leaf == nullptr && n_in_progress > 0) {
+          is_changed.wait(lock);
+          continue;
+        }
+        if (leaf == nullptr || is_shared(*leaf, most_alone)) break;
+        const double gain = next.take();
+        ++n_in_progress;
+        lock.unlock();
+        LeafSplit<Leaf> split{.leaf = leaf, .searches = searches};
+        try {
+          interrupt_.check();
+          carry_out({&split, 1}, {1, worker});
+        } catch (...) {
+          lock.lock();
+          is_over = true;
+          is_changed.notify_all();
+          throw;
+        }
+        lock.lock();
+        --n_in_progress;
+        const bool is_split = split.left != nullptr;
+        settle(split);  // the leaf is deleted if it has no other split
+        for (Leaf* child : {is_split ? leaf->left.get() : nullptr, is_split ? leaf->right.get() : nullptr})
+          if (child != nullptr && child->best.gain > 0) next.add(*child, gain);
+        is_changed.notify_one();
+      }
+      is_over = true;
+      is_changed.notify_all();
+    });
   }
 
   double estimated_ns(std::span<const LeafSplit<Leaf>> splits) const {

@@ -1,6 +1,7 @@
 #include "boost/histograms.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
@@ -196,7 +197,8 @@ void HistogramSearch::for_each_lane(int n_threads, Body&& body) const {
   });
 }
 
-// Workers take chunks of rows. The worker of a node's first chunk adds to its histogram, others to private sums.
+// Workers take chunks of rows. Each starts in a range of its own and later helps in those of others, so that few workers
+// share a node. The first worker of a node adds to its histogram, others to private sums.
 void HistogramSearch::fill(std::span<FilledNode> nodes, int n_threads) const {
   struct Chunk {
     std::size_t node, begin, end;
@@ -212,17 +214,33 @@ void HistogramSearch::fill(std::span<FilledNode> nodes, int n_threads) const {
       chunks.push_back({i, begin, std::min(nodes[i].n_rows, begin + size)});
   std::vector<Histogram> parts(nodes.size() * threads);
   std::vector<Packed*> sums(nodes.size() * threads, nullptr);  // by node and worker
-  parallel_for(chunks.size(), n_threads, [&](std::size_t i, int worker) {
-    const Chunk& chunk = chunks[i];
+  std::vector<std::atomic<bool>> has_worker(nodes.size());
+  const auto fill_chunk = [&](const Chunk& chunk, int worker) {
     const FilledNode& node = nodes[chunk.node];
     const std::size_t at = chunk.node * threads + static_cast<std::size_t>(worker);
     if (sums[at] == nullptr) {
-      if (chunk.begin > 0) parts[at] = scratch_.parts.take(worker);
-      sums[at] = chunk.begin > 0 ? parts[at].get() : node.histogram;
+      const bool is_first = !has_worker[chunk.node].exchange(true);
+      if (!is_first) parts[at] = scratch_.parts.take(worker);
+      sums[at] = is_first ? node.histogram : parts[at].get();
       for (const std::uint32_t t : tiles_in_use_) fill_tile(t, sums[at], nullptr, 0);
     }
     for (const std::uint32_t t : tiles_in_use_)
       add_rows(t, sums[at], node.rows + chunk.begin, chunk.end - chunk.begin, Tiles::Operation::add);
+  };
+  struct alignas(64) Range {
+    std::atomic<std::size_t> next = 0;
+    std::size_t end = 0;
+  };
+  std::vector<Range> ranges(std::min(threads, chunks.size()));
+  for (std::size_t r = 0; r < ranges.size(); ++r) {
+    ranges[r].next = r * chunks.size() / ranges.size();
+    ranges[r].end = (r + 1) * chunks.size() / ranges.size();
+  }
+  parallel_for(ranges.size(), n_threads, [&](std::size_t own, int worker) {
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      Range& range = ranges[(own + i) % ranges.size()];
+      for (std::size_t c = range.next++; c < range.end; c = range.next++) fill_chunk(chunks[c], worker);
+    }
   });
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (parts[i]) nodes[i / threads].parts.push_back(std::move(parts[i]));

@@ -43,9 +43,10 @@ void RootHistograms::fill_eight(std::uint32_t first_tree, std::uint32_t n_trees,
                                 Interrupt& interrupt) {
   const std::size_t least =
       std::max<std::size_t>(8192, tiles_.n_cells());  // rows that justify a worker's separate sums
-  const std::size_t n_tasks = std::clamp<std::size_t>(rows.size() / least, 1, 4 * eights_.size());
+  const std::size_t n_workers = std::clamp<std::size_t>(rows.size() / least, 1, eights_.size()),
+                    n_tasks = 4 * n_workers;
   std::vector<std::uint8_t> used(eights_.size(), 0);
-  parallel_for(n_tasks, n_threads_, [&](std::size_t task, int worker) {
+  parallel_for(n_tasks, static_cast<int>(n_workers), [&](std::size_t task, int worker) {
     const auto w = static_cast<std::size_t>(worker);
     LargeArray<Packed>& mine = eights_[w];
     if (mine.size() == 0) mine = LargeArray<Packed>(n_beside * tiles_.n_cells());
@@ -81,13 +82,18 @@ void RootHistograms::take_apart(std::uint32_t first_tree, std::uint32_t n_trees,
                                 const std::vector<std::uint8_t>& used) {
   const std::size_t n_cells = tiles_.n_cells();
   Packed* out = histograms_.data() + first_tree * n_cells;
-  std::fill_n(out, n_trees * n_cells, 0);
-  for (std::size_t w = 0; w < used.size(); ++w) {
-    if (!used[w]) continue;
-    const Packed* from = eights_[w].data();
-    for (std::size_t cell = 0; cell < n_cells; ++cell)
-      for (std::uint32_t k = 0; k < n_trees; ++k) out[k * n_cells + cell] += from[n_beside * cell + k];
-  }
+  constexpr std::size_t block = 512;  // of cells
+  const double n_sums = static_cast<double>(n_cells * n_beside) * static_cast<double>(used.size());
+  parallel_for_if_worth(0.5 * n_sums, (n_cells + block - 1) / block, n_threads_, [&](std::size_t b, int) {
+    const std::size_t begin = b * block, end = std::min(n_cells, begin + block);
+    for (std::uint32_t k = 0; k < n_trees; ++k) std::fill(out + k * n_cells + begin, out + k * n_cells + end, 0);
+    for (std::size_t w = 0; w < used.size(); ++w) {
+      if (!used[w]) continue;
+      const Packed* from = eights_[w].data();
+      for (std::size_t cell = begin; cell < end; ++cell)
+        for (std::uint32_t k = 0; k < n_trees; ++k) out[k * n_cells + cell] += from[n_beside * cell + k];
+    }
+  });
 }
 
 }  // namespace spinney

@@ -42,24 +42,27 @@ RoundGrower::RoundGrower(const BoostingState& state, const Gradients& gradients,
   const bool has_roots = roots_ != nullptr;
   spaces_.push_back(std::make_unique<Workspace>(state, has_roots, n_threads));
   if (n_trees_apart() > 0)
-    while (spaces_.size() < static_cast<std::size_t>(n_threads))
+    while (spaces_.size() < std::min<std::size_t>(state.n_scores(), static_cast<std::size_t>(n_threads)))
       spaces_.push_back(std::make_unique<Workspace>(state, has_roots, 1));
 }
 
 RoundGrower::~RoundGrower() = default;
 
 // The number of a round's trees, one per class, that are grown by one thread each, so that threads never wait for each
-// other. The remaining ones are grown by all threads together, and so are all trees if rows are in files: each thread
-// would need memory for every row.
+// other. The remaining ones are grown by all threads together, unless they are many: n threads grow a tree about
+// n / (1 + n / 12) times as fast as one. So are all trees if rows are in files: each thread would need memory for every
+// row.
 std::uint32_t RoundGrower::n_trees_apart() const {
   constexpr double most_bytes = 1 << 28;  // of histograms
   const auto n_threads = static_cast<std::uint32_t>(state_.n_threads());
   const double n_leaves = std::min<double>(state_.params.tree.max_leaf_nodes, static_cast<double>(state_.all.size()));
   const Tiles& tiles = state_.coded->tiles;
   const double bytes = 8.0 * static_cast<double>(tiles.n_cells() + tiles.listed().n_cells()) * n_leaves * n_threads;
+  const std::uint32_t n_remaining = state_.n_scores() % n_threads;
+  const bool are_apart = n_remaining * (12 + n_threads) > 12 * n_threads;
   return n_threads < 2 || bytes > most_bytes || state_.rows.table->spill
              ? 0
-             : state_.n_scores() - state_.n_scores() % n_threads;
+             : state_.n_scores() - (are_apart ? 0 : n_remaining);
 }
 
 std::vector<BoostedTree> RoundGrower::grow(Interrupt& interrupt) {

@@ -1,8 +1,11 @@
 #include "tree/forest.h"
 
 #include <algorithm>
+#include <functional>
+#include <span>
 #include <stdexcept>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #if defined(__GLIBC__)
@@ -34,15 +37,37 @@ void Forest::reserve(std::size_t n_nodes, std::size_t n_set_words, std::size_t n
   root.reserve(n_trees + 1);
 }
 
-// Appends one array group of every tree and frees its memory.
-template <class... Arrays>
-static void append(std::vector<BufferedTree>& trees, BufferedArrays BufferedTree::* part,
-                   const std::tuple<Arrays...>& arrays, Tree& to) {
-  for (BufferedTree& t : trees) {
-    const BufferedArrays from = std::exchange(t.*part, {});
-    t.for_each_run(from, arrays, [&](auto array, auto* first, std::size_t n) {
-      (to.*array).insert((to.*array).end(), first, first + n);
+template <class One, class Other>
+static bool is_same(One one, Other other) {
+  if constexpr (std::is_same_v<One, Other>) return one == other;
+  return false;
+}
+
+// Appends the arrays of all trees, one array per task, and frees their memory after every few trees.
+static void append(std::vector<BufferedTree>& trees, Tree& to, int n_threads) {
+  constexpr std::size_t n_steps = 16;
+  std::vector<std::function<void(const BufferedTree&)>> appends;  // by array
+  const auto add = [&](BufferedArrays BufferedTree::* part, auto arrays) {
+    const auto add_one = [&](auto wanted) {
+      appends.emplace_back([&to, arrays, part, wanted](const BufferedTree& t) {
+        t.for_each_run(t.*part, arrays, [&](auto array, auto* first, std::size_t n) {
+          if (is_same(array, wanted)) (to.*array).insert((to.*array).end(), first, first + n);
+        });
+      });
+    };
+    std::apply([&](auto... array) { (add_one(array), ...); }, arrays);
+  };
+  add(&BufferedTree::values, BufferedTree::value_arrays);
+  add(&BufferedTree::others, BufferedTree::other_arrays);
+  for (std::size_t step = 0; step < n_steps; ++step) {
+    const std::size_t begin = step * trees.size() / n_steps, end = (step + 1) * trees.size() / n_steps;
+    const auto some = std::span(trees).subspan(begin, end - begin);
+    double n_nodes = 0;
+    for (const BufferedTree& t : some) n_nodes += static_cast<double>(t.n_nodes);
+    parallel_for_if_worth(10 * n_nodes, appends.size(), n_threads, [&](std::size_t i, int) {
+      for (const BufferedTree& t : some) appends[i](t);
     });
+    for (BufferedTree& t : some) t.values = t.others = {};
   }
 }
 
@@ -67,10 +92,7 @@ Forest Forest::join(std::vector<BufferedTree> trees, int n_threads) {
   };
   std::apply(reserve_pages, BufferedTree::value_arrays);
   std::apply(reserve_pages, BufferedTree::other_arrays);
-  parallel_for_if_worth(10.0 * forest.root.back(), 2, n_threads, [&](std::size_t task, int) {
-    if (task == 0) return append(trees, &BufferedTree::values, BufferedTree::value_arrays, nodes);
-    append(trees, &BufferedTree::others, BufferedTree::other_arrays, nodes);
-  });
+  append(trees, nodes, n_threads);
   parallel_for_if_worth(1.0 * forest.root.back(), forest.n_trees(), n_threads, [&](std::size_t t, int) {
     for (std::size_t i = forest.root[t]; i < forest.root[t + 1]; ++i) {
       if (nodes.is_leaf(i)) continue;
