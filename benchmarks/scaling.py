@@ -21,7 +21,7 @@ from program import command_line, run
 from timing import Row, beside, median, play
 
 Contestant = Callable[[int], Any]  # number of threads → the work
-speed_ups: dict[str, dict[int, float]] = {}  # of the rows so far, for the picture
+speed_ups: dict[str, dict[str, dict[int, float]]] = {}  # by workload and library, for the picture
 
 
 def rows_of(name: str, ours: Contestant, options: Any, peers: Mapping[str, Contestant] | None = None) -> Iterator[Row]:
@@ -31,7 +31,7 @@ def rows_of(name: str, ours: Contestant, options: Any, peers: Mapping[str, Conte
     rounds = play(contestants, options.rounds)
     for who in makers:
         base = median(rounds, (who, options.threads[0]))
-        speed_ups[f"{name}, {who}"] = {n: base / median(rounds, (who, n)) for n in options.threads}
+        speed_ups.setdefault(name, {})[who] = {n: base / median(rounds, (who, n)) for n in options.threads}
     for n in options.threads[1:]:
         yield beside(f"{name}, {n} threads", rounds, ours=("spinney", n), peer=("spinney", options.threads[0]))
     for who in peers or {}:
@@ -54,11 +54,11 @@ def boosting(name: str, n_rows: int, n_rounds: int, n_leaves: int, options: Any,
     return rows_of(name, of("spinney"), options, peers)
 
 
-def forest(options: Any, ours: str = "RandomForestClassifier", n_trees: int = 64) -> Iterator[Row]:
+def forest(name: str, ours: str, n_rows: int, options: Any, n_trees: int = 64) -> Iterator[Row]:
     import spinney
     from sklearn import ensemble
 
-    table = data.numbers("classifier", 4_000 if options.quick else 200_000, 0, 1000)
+    table = data.numbers("classifier", 2_000 if options.quick else n_rows, 0, 1000)
 
     def of(module: Any) -> Contestant:
         more = {"shrinkage": None} if module is spinney else {}
@@ -66,56 +66,97 @@ def forest(options: Any, ours: str = "RandomForestClassifier", n_trees: int = 64
             table.X, table.y
         )
 
-    return rows_of(ours, of(spinney), options, {"scikit-learn": of(ensemble)})
+    return rows_of(name, of(spinney), options, {"scikit-learn": of(ensemble)})
 
 
-def single(options: Any) -> Iterator[Row]:
-    """One exact tree, AdaBoost, k-NN, an SVM; predictions and Shapley values of ensembles."""
+def models(options: Any) -> Iterator[Row]:
+    """One exact tree, AdaBoost, an SVM: scikit-learn's use one thread."""
     import spinney
 
     factor = 50 if options.quick else 1
-    large, small = (data.numbers("classifier", n // factor, 0, 100_000 // factor) for n in (200_000, 12_000))
-    booster = spinney.GradientBoostingClassifier(n_estimators=100, max_leaf_nodes=31).fit(large.X, large.y)
-    trees = spinney.RandomForestClassifier(n_estimators=100, shrinkage=None).fit(small.X, small.y)
-    neighbours = spinney.KNeighborsClassifier().fit(large.X, large.y)
-    some = large.X_test[: 10_000 // factor]
+    large, small = (data.numbers("classifier", n // factor, 0, 1000) for n in (200_000, 12_000))
     works: dict[str, Contestant] = {
-        "exact tree": lambda n: spinney.DecisionTreeClassifier(n_jobs=n).fit(large.X, large.y),
-        "AdaBoost, 50 stumps": lambda n: spinney.AdaBoostClassifier(n_estimators=50, n_jobs=n).fit(large.X, large.y),
-        "SVC": lambda n: spinney.SVC(n_jobs=n).fit(small.X, small.y),
-        "k-NN, predict": lambda n: neighbours.set_params(n_jobs=n).predict(some),
-        "forest, predict": lambda n: trees.set_params(n_jobs=n).predict_proba(large.X_test),
-        "booster, predict": lambda n: booster.set_params(n_jobs=n).predict_proba(large.X_test),
-        "booster, Shapley values": lambda n: booster.set_params(n_jobs=n).shap_values(some),
+        "exact tree 200k × 28": lambda n: spinney.DecisionTreeClassifier(n_jobs=n).fit(large.X, large.y),
+        "AdaBoost 200k × 28": lambda n: spinney.AdaBoostClassifier(n_estimators=50, n_jobs=n).fit(large.X, large.y),
+        "SVC 12k × 28": lambda n: spinney.SVC(n_jobs=n).fit(small.X, small.y),
     }
     for name, work in works.items():
         yield from rows_of(name, work, options)
 
 
+def predictions(options: Any) -> Iterator[Row]:
+    """Predictions of a booster, a forest and k-NN, and Shapley values, next to LightGBM's and scikit-learn's."""
+    import spinney
+    from sklearn import ensemble, neighbors
+
+    factor = 50 if options.quick else 1
+    table = data.numbers("classifier", 50_000 // factor, 0, 100_000 // factor)
+    X, y, rows = table.X, table.y, table.X_test
+    some = rows[: 5_000 // factor]
+    booster = spinney.GradientBoostingClassifier(n_estimators=100, max_leaf_nodes=31).fit(X, y)
+    trees = spinney.RandomForestClassifier(n_estimators=100, shrinkage=None, random_state=0).fit(X, y)
+    near = spinney.KNeighborsClassifier().fit(X, y)
+    their_trees = ensemble.RandomForestClassifier(n_jobs=-1, random_state=0).fit(X, y)
+    their_near = neighbors.KNeighborsClassifier().fit(X, y)
+    theirs: dict[str, Contestant] = {}
+    shapley: dict[str, Contestant] = {}
+    if find_spec("lightgbm"):
+        peer = Booster("lightgbm", Task("classifier", 100, 31, max(options.threads))).fit(X, y).model.booster_
+        theirs["lightgbm"] = lambda n: peer.predict(rows, num_threads=n)
+        shapley["lightgbm"] = lambda n: peer.predict(some, num_threads=n, pred_contrib=True)
+    works: dict[str, tuple[Contestant, dict[str, Contestant]]] = {
+        "predict, booster": (lambda n: booster.set_params(n_jobs=n).predict_proba(rows), theirs),
+        "predict, forest": (
+            lambda n: trees.set_params(n_jobs=n).predict_proba(rows),
+            {"scikit-learn": lambda n: their_trees.set_params(n_jobs=n).predict_proba(rows)},
+        ),
+        "predict, k-NN": (
+            lambda n: near.set_params(n_jobs=n).predict(some),
+            {"scikit-learn": lambda n: their_near.set_params(n_jobs=n).predict(some)},
+        ),
+        "Shapley values": (lambda n: booster.set_params(n_jobs=n).shap_values(some), shapley),
+    }
+    for name, (ours, peers) in works.items():
+        yield from rows_of(name, ours, options, peers)
+
+
 def picture(path: Path, threads: list[int]) -> None:
-    """Draw the speed-up of every workload against the number of threads."""
+    """Draw the speed-up of every workload against the number of threads, next to its peer's."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
-    for name, found in speed_ups.items():
-        axes.plot(list(found), list(found.values()), "o-" if "spinney" in name else "x:", label=name, linewidth=1)
-    axes.plot(threads, [n / threads[0] for n in threads], color="gray", linewidth=0.5)
-    axes.set(xlabel="Threads", ylabel=f"Speed relative to {threads[0]} thread(s)", xscale="log", yscale="log")
-    axes.set_xticks(threads, [str(n) for n in threads])
-    axes.legend(fontsize="x-small")
-    figure.savefig(path)
+    n_across = 4
+    figure, panels = plt.subplots(
+        -(-len(speed_ups) // n_across), n_across, figsize=(10, 2.4 * -(-len(speed_ups) // n_across)),
+        sharex=True, sharey=True, squeeze=False, layout="constrained",
+    )  # fmt: skip
+    for axes, (name, found) in zip(panels.flat, speed_ups.items(), strict=False):
+        axes.plot(threads, [n / threads[0] for n in threads], color="gray", linewidth=0.5)
+        for who, speeds in found.items():
+            axes.plot(list(speeds), list(speeds.values()), "o-" if who == "spinney" else "x:", label=who, markersize=4)
+        axes.set_title(name, fontsize="small")
+        axes.set(xscale="log", yscale="log")
+        axes.set_xticks(threads, [str(n) for n in threads])
+        axes.set_yticks(threads, [f"{n}×" for n in threads])
+        axes.minorticks_off()
+        axes.legend(fontsize="x-small", frameon=False)
+    for axes in panels.flat[len(speed_ups) :]:
+        axes.axis("off")
+    figure.supxlabel("Threads", fontsize="small")
+    figure.supylabel(f"Speed relative to {threads[0]} thread(s)", fontsize="small")
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 WORKLOADS: dict[str, Callable[[Any], Iterator[Row]]] = {
-    "large": partial(boosting, "boosting 1M × 28, 50 × 255 leaves", 1_000_000, 50, 255),
-    "middle": partial(boosting, "boosting 100k × 28, 100 × 31 leaves", 100_000, 100, 31),
-    "wide": lambda options: boosting("boosting 16k × 1000, 50 × 31 leaves", 16_000, 50, 31, options, 1000),
-    "forest": forest,
-    "extra": partial(forest, ours="ExtraTreesClassifier"),
-    "single": single,
+    "large": partial(boosting, "boosting 1M × 28, 255 leaves", 1_000_000, 50, 255),
+    "middle": partial(boosting, "boosting 100k × 28, 31 leaves", 100_000, 100, 31),
+    "wide": lambda options: boosting("boosting 16k × 1000, 31 leaves", 16_000, 50, 31, options, 1000),
+    "forest": partial(forest, "forest 50k × 28, 64 trees", "RandomForestClassifier", 50_000),
+    "extra": partial(forest, "extra-trees 50k × 28, 64 trees", "ExtraTreesClassifier", 50_000),
+    "models": models,
+    "predictions": predictions,
 }
 
 

@@ -197,7 +197,7 @@ void HistogramSearch::for_each_lane(int n_threads, Body&& body) const {
   });
 }
 
-// Workers take chunks of rows. Each starts in a range of its own and later helps in those of others, so that few workers
+// Workers take chunks of rows. Each starts in its range and later helps in the others, so that few workers
 // share a node. The first worker of a node adds to its histogram, others to private sums.
 void HistogramSearch::fill(std::span<FilledNode> nodes, int n_threads) const {
   struct Chunk {
