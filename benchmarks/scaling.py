@@ -27,16 +27,16 @@ speed_ups: dict[str, dict[str, dict[int, float]]] = {}  # by workload and librar
 def rows_of(name: str, ours: Contestant, options: Any, peers: Mapping[str, Contestant] | None = None) -> Iterator[Row]:
     """Time each number of threads in turn, peers next to ours."""
     makers = {"spinney": ours, **(peers or {})}
-    contestants = {(who, n): partial(make, n) for who, make in makers.items() for n in options.threads}
+    contestants = {f"{who}, {n}": partial(make, n) for who, make in makers.items() for n in options.threads}
     rounds = play(contestants, options.rounds)
     for who in makers:
-        base = median(rounds, (who, options.threads[0]))
-        speed_ups.setdefault(name, {})[who] = {n: base / median(rounds, (who, n)) for n in options.threads}
+        base = median(rounds, f"{who}, {options.threads[0]}")
+        speed_ups.setdefault(name, {})[who] = {n: base / median(rounds, f"{who}, {n}") for n in options.threads}
     for n in options.threads[1:]:
-        yield beside(f"{name}, {n} threads", rounds, ours=("spinney", n), peer=("spinney", options.threads[0]))
+        yield beside(f"{name}, {n} threads", rounds, ours=f"spinney, {n}", peer=f"spinney, {options.threads[0]}")
     for who in peers or {}:
         for n in options.threads:
-            yield beside(f"{name}, {n} threads, {who}", rounds, ours=("spinney", n), peer=(who, n))
+            yield beside(f"{name}, {n} threads, {who}", rounds, ours=f"spinney, {n}", peer=f"{who}, {n}")
 
 
 def boosting(name: str, n_rows: int, n_rounds: int, n_leaves: int, options: Any, n_columns: int = 0) -> Iterator[Row]:
