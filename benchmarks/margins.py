@@ -174,8 +174,7 @@ def wide(options: argparse.Namespace) -> Iterator[Row]:
         tables = {"array": X, "pandas": pd.DataFrame(X, columns=names), "polars": pl.DataFrame(X, schema=names)}
         for (kind, rows), (name, module) in product(tables.items(), modules.items()):
             y = values if name.endswith(("SVR", "Regressor")) else classes
-            stop = {"tol": 1e-3} if name == "Perceptron" else {}  # scikit-learn's default
-            models = {"ours": getattr(spinney, name)(n_jobs=2, **stop), "peer": getattr(module, name)()}
+            models = {"ours": getattr(spinney, name)(n_jobs=2), "peer": getattr(module, name)()}
             calls = {"fit": {side: partial(model.fit, rows, y) for side, model in models.items()}}
             calls["one row"] = {side: partial(model.predict, rows[:1]) for side, model in models.items()}
             for call, sides in calls.items():

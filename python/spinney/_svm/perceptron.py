@@ -66,11 +66,12 @@ class Perceptron(ClassifierMixin, BasePlanes):
 
     The fit passes over the rows in epochs and updates the coefficients β and the intercept b at misclassified rows
     only: for a row x of class y = ±1 they become β + η y x and b + η y R², where η is ``eta0`` and R the largest norm
-    of a row. It stops after an epoch without mistakes. If a hyperplane with margin M separates the classes (its
+    of a row. It stops after an epoch without mistakes, or when the loss settles (``tol``). With ``tol=None``,
+    Rosenblatt's rule, only an epoch without mistakes ends it. If a hyperplane with margin M separates the classes (its
     intercept in units of R), it makes at most 2 R²/M² updates (Novikoff's theorem); without an intercept, R²/M². Rows
     that are equal in all terms and in class are merged, the order of the table has no effect, and the weight of a row
     multiplies η. With ``shuffle=False`` each epoch takes the rows one by one in the order of the table, as in online
-    learning. scikit-learn's perceptron changes its intercept by η y, and its default is ``tol=1e-3``.
+    learning. scikit-learn's perceptron changes its intercept by η y.
 
     See Also
     --------
@@ -80,7 +81,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
     --------
     >>> import spinney
     >>> X = [[0.0, 1.0], [1.0, 2.0], [3.0, 0.0], [4.0, 1.0]]
-    >>> model = spinney.Perceptron(random_state=0).fit(X, ["left", "left", "right", "right"])
+    >>> model = spinney.Perceptron(tol=None, random_state=0).fit(X, ["left", "left", "right", "right"])
     >>> bool(model.n_updates_[0] <= model.novikoff_bound_[0])
     True
     """
@@ -94,7 +95,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
     eta0: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1.0)
     averaged: bool = parameter("boolean", default=False)
     max_iter: int = parameter(Interval(Integral, 1, 2**31 - 1, closed="both"), default=1000)
-    tol: float | None = parameter(Interval(Real, 0.0, None, closed="left"), None, default=None)
+    tol: float | None = parameter(Interval(Real, 0.0, None, closed="left"), None, default=1e-3)
     n_iter_no_change: int = parameter(Interval(Integral, 1, 2**31 - 1, closed="both"), default=5)
     shuffle: bool = parameter("boolean", default=True)
     class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
@@ -234,9 +235,10 @@ class Perceptron(ClassifierMixin, BasePlanes):
             epochs.append(passed.n_epochs)
             ended.append(passed.is_clean or passed.is_settled)
         if not all(ended) and not self.averaged:
+            first = "tol=1e-3" if self.tol is None else "a larger max_iter"
             warn(
                 f"The perceptron still misclassified rows after max_iter={self.max_iter} epochs; the classes may not "
-                "be linearly separable. Use tol=1e-3, averaged=True, or LinearSVC.",
+                f"be linearly separable. Use {first}, averaged=True, or LinearSVC.",
                 ConvergenceWarning,
             )
         self.margin_ = self._model(np.array(planes), rows, table.target.n_classes)

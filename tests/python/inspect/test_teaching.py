@@ -551,7 +551,7 @@ def test_the_perceptron_by_hand_ends_where_the_model_does(fit_intercept):
     y = np.where(score > 0, "yes", "no")
     options = {"fit_intercept": fit_intercept, "eta0": 0.5}
     steps = teaching.perceptron_steps(X, y, **options)
-    model = spinney.Perceptron(shuffle=False, max_iter=1000, **options).fit(X, y)
+    model = spinney.Perceptron(shuffle=False, tol=None, **options).fit(X, y)
     assert (len(steps), steps[-1].epoch + 1) == (model.n_updates_[0], model.n_iter_)
     assert_allclose(steps[-1].coef, model.coef_[0])
     assert_allclose(steps[-1].intercept, model.intercept_[0])
