@@ -251,6 +251,17 @@ static Doubles2Out block_as_float64(const TableHandle& handle, const Features& f
   return Doubles2Out(out, 2, shape, owner);
 }
 
+static nb::tuple copy_of_matrix(const nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>& matrix, int n_jobs) {
+  const Matrix view{matrix.data(), matrix.stride(0), matrix.stride(1), matrix.shape(0), matrix.shape(1)};
+  const std::size_t shape[] = {view.n_rows, view.n_columns};
+  auto* copy = new double[view.n_rows * view.n_columns];
+  const nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  const int n_threads = resolve_threads(n_jobs);
+  const double squares =
+      run_interruptible([&](Interrupt& interrupt) { return copy_with_squares(view, n_threads, interrupt, copy); });
+  return nb::make_tuple(Doubles2Out(copy, 2, shape, owner), squares);
+}
+
 static Array<std::uint64_t> fingerprints_of(const TableHandle& handle, int n_jobs) {
   const int n_threads = resolve_threads(n_jobs);
   return own(run_interruptible([&](Interrupt& interrupt) { return fingerprints(handle.table, n_threads, interrupt); }));
@@ -341,6 +352,8 @@ static void init_spill(nb::module_& m) {
 void init_data(nb::module_& m) {
   using spinney::TableHandle;
   init_spill(m);
+  m.def("copy_matrix", &spinney::copy_of_matrix, nb::arg("matrix"), nb::arg("n_jobs"),
+        "A copy of a matrix by row, and the sum of the squares of its numbers.");
   nb::class_<TableHandle>(m, "Table", "Views of the columns of one table.")
       .def(nb::init<std::size_t>(), nb::arg("n_rows"))
       .def("add_number", &TableHandle::add_number, nb::arg("values"), nb::arg("missing").none() = nb::none())

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
+
+#include "base/pairwise.h"
+#include "base/pool.h"
 
 namespace spinney {
 
@@ -63,6 +67,41 @@ static const double* matrix_of(const Table& table, const std::int32_t* features,
     if (!is_plain || c.data != first.data + t * sizeof(double) || c.stride != first.stride) return nullptr;
   }
   return reinterpret_cast<const double*>(first.data);
+}
+
+// Copies numbers and returns the sum of their squares, in a fixed order of additions.
+static double copy_run(const double* from, std::ptrdiff_t stride, std::size_t n, double* out) {
+  constexpr std::size_t lanes = 8;
+  if (stride == 1)
+    std::copy_n(from, n, out);
+  else
+    for (std::size_t i = 0; i < n; ++i) out[i] = from[static_cast<std::ptrdiff_t>(i) * stride];
+  double sums[lanes] = {}, rest = 0;
+  const std::size_t whole = n / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes)
+    for (std::size_t j = 0; j < lanes; ++j) sums[j] += out[i + j] * out[i + j];
+  for (std::size_t i = whole; i < n; ++i) rest += out[i] * out[i];
+  return pairwise_sum(sums) + rest;
+}
+
+double copy_with_squares(const Matrix& matrix, int n_threads, Interrupt& interrupt, double* out) {
+  constexpr std::size_t per_task = 65'536, per_run = 1024;  // numbers; those of a run stay in the cache
+  const std::size_t n_columns = matrix.n_columns,
+                    rows_per_task = std::max<std::size_t>(1, per_task / std::max<std::size_t>(1, n_columns));
+  const std::size_t n_tasks = (matrix.n_rows + rows_per_task - 1) / rows_per_task;
+  std::vector<double> squares(n_tasks);
+  const auto estimated_ns = static_cast<double>(matrix.n_rows * n_columns);
+  parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int) {
+    interrupt.check();
+    const std::size_t end = std::min(matrix.n_rows, (task + 1) * rows_per_task);
+    for (std::size_t i = task * rows_per_task; i < end; ++i) {
+      const double* row = matrix.first + static_cast<std::ptrdiff_t>(i) * matrix.row_stride;
+      for (std::size_t j = 0; j < n_columns; j += per_run)
+        squares[task] += copy_run(row + static_cast<std::ptrdiff_t>(j) * matrix.column_stride, matrix.column_stride,
+                                  std::min(per_run, n_columns - j), out + i * n_columns + j);
+    }
+  });
+  return pairwise_sum(squares);
 }
 
 // Copies a matrix whose rows are `stride` numbers apart, or its transpose, in tiles that stay in the cache.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/interrupt.h"
 #include "data/column.h"
 
 namespace spinney {
@@ -54,6 +55,16 @@ void read_values(const Column& c, const Row* rows, std::size_t n, double* values
 // Writes all rows of some columns as double: column features[t] of row i to out[t * n_rows + i], or with `by_row` to
 // out[i * n_features + t].
 void read_block(const Table& table, const std::int32_t* features, std::size_t n_features, bool by_row, double* out);
+
+// A matrix of doubles, whose rows and columns are some numbers apart.
+struct Matrix {
+  const double* first;
+  std::ptrdiff_t row_stride, column_stride;
+  std::size_t n_rows, n_columns;
+};
+
+// Copies a matrix by row and returns the sum of its squares.
+double copy_with_squares(const Matrix& matrix, int n_threads, Interrupt& interrupt, double* out);
 
 // Calls take(i, value) for i in [0, n), with values as above. They pass through a small buffer, so that only the
 // function above depends on column types: a copy of each `take` for every type was a third of the engine's code.

@@ -87,6 +87,12 @@ class Spill:
     def n_releases(self) -> int:
         """How often pages were released."""
 
+def copy_matrix(
+    matrix: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device="cpu", writable=False)],
+    n_jobs: int,
+) -> tuple[Any, ...]:
+    """A copy of a matrix by row, and the sum of the squares of its numbers."""
+
 class Table:
     """Views of the columns of one table."""
 

@@ -261,7 +261,12 @@ def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Flo
 
 def are_bounded(values: Floats) -> bool:
     """Return whether all numbers are finite and small enough for squared distances; False if their squares are not."""
-    return bool(np.einsum("ij,ij->", values, values) <= _FARTHEST**2 / 2)
+    return is_bounded(float(np.einsum("ij,ij->", values, values)))
+
+
+def is_bounded(squares: float) -> bool:
+    """Return `are_bounded` of numbers, given the sum of their squares."""
+    return squares <= _FARTHEST**2 / 2
 
 
 def _are_finite(values: Floats) -> NDArray[np.bool_]:

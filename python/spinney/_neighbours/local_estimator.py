@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Literal, Protocol, cast
 
 import numpy as np
 from numpy.random import RandomState
@@ -18,13 +18,13 @@ from sklearn.utils.validation import column_or_1d
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._data.design import are_bounded
+from spinney._data.design import is_bounded
 from spinney._data.feature import Unseen
 from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._estimator.estimator import About
-from spinney._estimator.held_out import KnownProba, KnownValues, read_folds
+from spinney._estimator.held_out import CrossValidation, KnownProba, KnownValues, read_folds
 from spinney._estimator.metrics import find_scorer
 from spinney._estimator.parameters import N_JOBS, UNSEEN, estimator, parameter
 from spinney._estimator.table_estimator import TableEstimator
@@ -121,14 +121,15 @@ class LocalRows:
     target: LocalTarget
     weight: Floats
     matrix: NDArray[Any] | None
+    n_jobs: int
 
     @cached_property
     def numbers(self) -> Floats | None:
         """A copy of the table, (n_rows, n_columns), if it is a matrix of bounded numbers and all weights are 1."""
         if self.matrix is None or not (self.schema.is_numeric and (self.weight == 1).all()):
             return None
-        found = np.array(self.matrix, dtype=np.float64, order="C")
-        return found if are_bounded(found) else None
+        found, squares = _engine.copy_matrix(np.asarray(self.matrix, dtype=np.float64), self.n_jobs)
+        return found if is_bounded(squares) else None
 
 
 class HeldOut(Protocol):
@@ -163,7 +164,9 @@ def _deviation(losses: Floats) -> float:
 class LocalEstimator(TableEstimator):
     """Prediction by training rows that are close to a row."""
 
-    cv: Any = parameter(StrOptions({"loo"}), Integral, "cv_object", "array-like", default="loo")
+    cv: CrossValidation | Literal["loo"] = parameter(
+        StrOptions({"loo"}), Integral, "cv_object", "array-like", default="loo"
+    )
     scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
     categorical_features: ArrayLike | None = parameter("array-like", None, default=None)
     unseen: Unseen = parameter(UNSEEN, default="missing")
@@ -186,7 +189,7 @@ class LocalEstimator(TableEstimator):
         target = self._read_target(y, table.n_rows, weight)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         weight = np.ones(table.n_rows) if weight is None else weight
-        return LocalRows(columns, schema, target, weight, table.matrix)
+        return LocalRows(columns, schema, target, weight, table.matrix, self._n_threads)
 
     # ---- the choice of a setting -----------------------------------------------------------------------------
 
