@@ -35,7 +35,7 @@ from spinney._ensemble.stack_members import (
 from spinney._ensemble.stack_stages import FinalRows, staged_predict, why_no_stages
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import Estimator, only_if
-from spinney._estimator.held_out import Fold, read_folds, read_row_groups
+from spinney._estimator.held_out import CrossValidation, Fold, read_folds, read_row_groups
 from spinney._estimator.parallel import count_threads
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.rows import order_by_values
@@ -64,7 +64,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         HasMethods(["fit", "predict"]), str, None, default=None, kw_only=False
     )
     layers: list[Any] | tuple[Any, ...] | None = parameter(list, tuple, None, default=None)
-    cv: Any = parameter("cv_object", "array-like", StrOptions({"prefit"}), default=5)
+    cv: CrossValidation | Literal["prefit"] = parameter("cv_object", "array-like", StrOptions({"prefit"}), default=5)
     passthrough: bool = parameter("boolean", default=False)
     refit: bool = parameter("boolean", default=True)
     _kind, _method = "stack", "stacking"

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +117,17 @@ def prune_best_first(tree: FittedTree, gains: NDArray[np.float64], held_out: Hel
 
 
 Rows = NDArray[np.intp]
-CrossValidation = int | object  # a number of folds, a splitter, an iterable of splits, or an array of fold numbers
+
+
+class Splitter(Protocol):
+    """A cross-validation splitter, as those of scikit-learn."""
+
+    def split(self, X: Any, y: Any, groups: Any, /) -> Iterable[Any]:
+        """Yield training and held-out rows of each fold."""
+
+
+# a number of folds, a splitter, an iterable of splits, or fold numbers by row
+CrossValidation = int | Splitter | NDArray[Any] | Iterable[int] | Iterable[tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,7 @@ def read_folds(
     groups = None if groups is None else read_row_groups(groups, n_rows)
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         folds = _from_numbers(_assign_folds(int(cv), strata, weight, groups, random, order))
-    elif hasattr(cv, "split"):
+    elif hasattr(cv, "split") and not isinstance(cv, (str, bytes)):
         y = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
         folds = _from_splits(cv.split(np.zeros((n_rows, 1)), y, groups), n_rows)
     elif groups is not None:

@@ -22,7 +22,7 @@ def n_folds_of(cv: CrossValidation, problem: Problem) -> int:
     """Return the number of folds of a number or a splitter."""
     if isinstance(cv, Integral):
         return int(cv)
-    return int(cv.get_n_splits(np.zeros((problem.n_rows, 1)), problem.y, problem.groups))  # type: ignore[attr-defined]
+    return int(cv.get_n_splits(np.zeros((problem.n_rows, 1)), problem.y, problem.groups))  # type: ignore[union-attr]
 
 
 def draw_folds(problem: Problem, cv: CrossValidation, repeats: int, random: np.random.RandomState) -> list[list[Fold]]:

@@ -22,6 +22,7 @@ from spinney._data.display import plural, warn
 from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.estimator import About, only_if
+from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.many_classes import refuse_pairs
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.target import SingleTarget
@@ -346,7 +347,7 @@ def _why_no_probabilities(model: BaseKernelClassifier) -> str | None:
 class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
     """Support vector classification: one machine, one per pair of classes, or one per class against the rest."""
 
-    cv: Any = parameter("cv_object", "array-like", default=5)
+    cv: CrossValidation = parameter("cv_object", "array-like", default=5)
     random_state: int | RandomState | None = parameter("random_state", default=None)
     probability: bool = parameter("boolean", default=False)
     decision_function_shape: Literal["ovo", "ovr"] = parameter(StrOptions({"ovo", "ovr"}), default="ovr")
@@ -545,7 +546,7 @@ class NuSVC(BaseKernelClassifier):
 class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
     """Support vector regression: one machine, whose score is the prediction."""
 
-    cv: Any = parameter("cv_object", "array-like", default=5)
+    cv: CrossValidation = parameter("cv_object", "array-like", default=5)
     random_state: int | RandomState | None = parameter("random_state", default=None)
     C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
     predict = table_estimator.predict_values

@@ -22,6 +22,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator import table_estimator
 from spinney._estimator.costs import read_cost_matrix
 from spinney._estimator.estimator import About, only_if
+from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.online import (
     SAVED_ONLINE,
     Batch,
@@ -149,7 +150,7 @@ class BaseLinearMachine(BasePlanes):
     fit_intercept: bool = parameter("boolean", default=True)
     intercept_scaling: float = parameter(Interval(Real, 0.0, np.inf, closed="right"), default=1.0)
     dual: bool | Literal["auto"] = parameter("boolean", StrOptions({"auto"}), default="auto")
-    cv: Any = parameter("cv_object", "array-like", default=5)
+    cv: CrossValidation = parameter("cv_object", "array-like", default=5)
     _saved: ClassVar[SavedState] = SavedState(
         "fitted",
         {

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.slow
 SOURCE = Path(spinney.__file__).parents[1]
 SCRIPT = """\
 import numpy as np
+import pandas as pd
 import spinney
+from sklearn.model_selection import KFold, StratifiedKFold
 from spinney import GradientBoostingClassifier
 
 X, y = spinney.datasets.load_penguins()
@@ -38,6 +40,13 @@ print(model.classes_.tolist(), forest.classes_.tolist(), model.n_iter_ + 1, fore
 tree = spinney.DecisionTreeRegressor(max_depth=3).fit(np.zeros((3, 2)), [1.0, 2.0, 3.0])
 print(tree.predict(np.zeros((1, 2)))[0], spinney.export_text(tree))
 result = spinney.compare({"forest": forest, "boosting": model}, X, y, cv=3)
+folds = np.arange(len(y)) % 4
+spinney.compare(["tree"], X, y, cv=KFold(3))
+spinney.compare(["tree"], X, y, cv=StratifiedKFold(3).split(X, y))
+spinney.compare(["tree"], X, y, cv=[(np.flatnonzero(folds > 0), np.flatnonzero(folds == 0))])
+spinney.compare(["tree"], X, y, cv=folds)
+spinney.StackingClassifier(["tree"], cv=folds.tolist())
+spinney.KNeighborsClassifier("cv", cv=pd.Series(folds))
 svc = spinney.SVC(kernel="rbf").fit(X, y)
 print(result.best_, svc.predict(X)[0], svc.score(X, y), svc.classes_[0], spinney.SVR().fit(X, y).score(X, y))
 """
@@ -53,6 +62,10 @@ WRONG = (
     'KNeighborsRegressor(weights="distances")',
     'RandomForestClassifier(class_weight="balance")',
     'GradientBoostingClassifier(class_weight="balance")',
+    'compare(["tree", "forest"], X, y, cv="five")',
+    'DecisionTreeClassifier(prune="cv", cv="ten")',
+    'StackingClassifier(["tree", "linear"], cv="prefitted")',
+    'KNeighborsClassifier("cv", cv="leave one out")',
 )
 
 
@@ -110,8 +123,8 @@ def test_constructors_take_their_defaults_and_options(tmp_path, check):
 
 @CHECKERS
 def test_wrong_options_do_not(tmp_path, check):
-    lines = "".join(f"spinney.{call}\n" for call in WRONG)
-    (tmp_path / "script.py").write_text("import spinney\n\n" + lines, encoding="utf-8")
+    start = "import spinney\nX, y = spinney.datasets.load_penguins()\n"
+    (tmp_path / "script.py").write_text(start + "".join(f"spinney.{call}\n" for call in WRONG), encoding="utf-8")
     result = check(tmp_path)
     found = re.findall(r"script\.py:(\d+).* error: ", result.stdout)
     assert {int(line) for line in found} == set(range(3, 3 + len(WRONG))), result.stdout + result.stderr

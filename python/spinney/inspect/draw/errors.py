@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.display import one_line
 from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.held_out import CrossValidation
 from spinney._estimator.metrics import find_scorer, metric_key
 from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney.inspect.draw import axes
@@ -171,7 +172,7 @@ def plot_tuning(
     vary: Mapping[str, Iterable[Any]],
     *,
     simplest: str | Mapping[str, str] | None = None,
-    cv: Any = 5,
+    cv: CrossValidation = 5,
     scoring: Any = None,
     groups: ColumnLike = None,
     ax: Axes | None = None,
