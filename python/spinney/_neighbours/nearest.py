@@ -34,7 +34,8 @@ _MOST_TREE_TERMS = 20  # the engine's index of more is a copy of the rows, which
 _MAX_K = 30  # largest k that n_neighbors="cv" tries, unless k_values is set
 Metric = str | Callable[[Floats, Floats], float]
 Weighting = Literal["uniform", "distance", "triangular", "epanechnikov", "biweight", "triweight", "tricube", "gaussian"]
-_OTHER_NAMES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean"}  # scikit-learn's
+# scikit-learn's
+_OTHER_NAMES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean", "infinity": "chebyshev"}
 # what metric_params may hold
 _METRIC_PARAMS = {"minkowski": ("p", "w"), "seuclidean": ("V",), "mahalanobis": ("V", "VI")}
 # the engine's search by the parameter; a k-d tree finds the neighbours of a ball tree
@@ -468,6 +469,12 @@ class KNeighborsClassifier(LocalClassifier, BaseNeighbors):
     >>> bool(model.score(X, y) > 0.97)
     True
     """
+
+    @property
+    def outputs_2d_(self) -> bool:
+        """Whether `y` had several columns."""
+        check_is_fitted(self)
+        return bool(self.n_outputs_ > 1)
 
 
 @estimator

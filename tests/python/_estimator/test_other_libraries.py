@@ -250,6 +250,11 @@ def test_the_signature_of_fit_is_its_own(name):
         ("GradientBoostingRegressor", "pred_contrib", "Use the method shap_values."),
         ("GradientBoostingClassifier", "prediction_type", "Use the method predict_proba."),
         ("RandomForestClassifier", "type", "Use the method predict_proba."),
+        (
+            "GradientBoostingRegressor",
+            "prediction_type",
+            "predict returns the values. For their uncertainty use predict_interval, of models that have it.",
+        ),
         ("SVC", "raw_score", "Use the method decision_function."),
         ("GradientBoostingRegressor", "colour", "It takes X and offset."),
         ("KNeighborsRegressor", "colour", "It takes X."),
@@ -322,6 +327,22 @@ def test_an_attribute_of_another_booster_names_ours(word):
 
 
 @pytest.mark.parametrize(
+    ("name", "word", "ours"),
+    [
+        ("SVC", "probA_", "predict_proba"),
+        ("Perceptron", "t_", "n_updates_"),
+        ("LinearSVC", "sparsify", "scipy.sparse.csr_array"),
+        ("GradientBoostingClassifier", "do_early_stopping_", "n_iter_"),
+    ],
+)
+def test_an_attribute_of_scikit_learn_names_ours(name, word, ours):
+    model = getattr(spinney, name)()
+    with pytest.raises(AttributeError, match=rf"{name} has no attribute '{word}'\. .*{ours}"):
+        getattr(model, word)
+    assert not hasattr(model, word)
+
+
+@pytest.mark.parametrize(
     ("name", "parameter", "value", "ours"),
     [
         ("GradientBoostingClassifier", "loss", "binary:logistic", "log_loss"),
@@ -357,9 +378,12 @@ def test_advice_on_attributes_names_what_is_there():
     model = spinney.GradientBoostingRegressor(n_estimators=3).fit(X, y, X_val=X, y_val=y)
     model.set_params(loss="squared_error").feature_names_in_ = np.array(["a", "b"])
     model.history_ = {}  # of several validation sets
-    for _, text in other_names().attributes.values():
+    perceptron = spinney.Perceptron().partial_fit(X, y > 9, classes=[False, True])
+    machine = spinney.SVC(probability=True, random_state=0).fit(X, y > 9)
+    for needed, text in other_names().attributes.values():
+        owner = next(one for one in (model, perceptron, machine) if not needed or needed in vars(one))
         for name in re.findall(r"(?<![\w.])([a-z_]+_)(?![\w])|(?<![\w.])([a-z_]+)\(", text):
-            assert hasattr(model, "".join(name)), text
+            assert hasattr(owner, "".join(name)), text
         for name in re.findall(r"spinney\.(\w+)", text):
             assert hasattr(spinney, name), text
 

@@ -42,7 +42,15 @@ def test_the_default_metric_uses_p(numbers, p):
     np.testing.assert_array_equal(found[1], wanted[1])
 
 
-@pytest.mark.parametrize(("name", "metric"), [("l1", "manhattan"), ("cityblock", "manhattan"), ("l2", "euclidean")])
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("l1", "manhattan"),
+        ("cityblock", "manhattan"),
+        ("l2", "euclidean"),
+        ("infinity", "chebyshev"),
+    ],
+)
 def test_other_names_of_metrics(numbers, name, metric):
     X, y, _ = numbers
     assert spinney.KNeighborsClassifier(metric=name).fit(X, y).metric_ == metric
