@@ -19,10 +19,12 @@ pytestmark = pytest.mark.slow
 
 SOURCE = Path(spinney.__file__).parents[1]
 SCRIPT = """\
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import spinney
-from sklearn.model_selection import KFold, StratifiedKFold
 from spinney import GradientBoostingClassifier
 
 X, y = spinney.datasets.load_penguins()
@@ -41,8 +43,13 @@ tree = spinney.DecisionTreeRegressor(max_depth=3).fit(np.zeros((3, 2)), [1.0, 2.
 print(tree.predict(np.zeros((1, 2)))[0], spinney.export_text(tree))
 result = spinney.compare({"forest": forest, "boosting": model}, X, y, cv=3)
 folds = np.arange(len(y)) % 4
-spinney.compare(["tree"], X, y, cv=KFold(3))
-spinney.compare(["tree"], X, y, cv=StratifiedKFold(3).split(X, y))
+class Halves:
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[list[int], list[int]]]:
+        yield list(range(0, len(X), 2)), list(range(1, len(X), 2))
+
+
+spinney.compare(["tree"], X, y, cv=Halves())
+spinney.compare(["tree"], X, y, cv=Halves().split(X))
 spinney.compare(["tree"], X, y, cv=[(np.flatnonzero(folds > 0), np.flatnonzero(folds == 0))])
 spinney.compare(["tree"], X, y, cv=folds)
 spinney.StackingClassifier(["tree"], cv=folds.tolist())
