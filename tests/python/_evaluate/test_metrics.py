@@ -226,3 +226,8 @@ def test_scores_of_special_cases_are_left_to_scikit_learn():
     assert own.score("accuracy", proba, y) == 0.25
     number = Scorers.of("r2", Problem(None, np.arange(3.0)))
     assert number.score("r2", np.ones((3, 1)), np.zeros(3)) == metrics.r2_score(np.zeros(3), np.ones(3))
+
+
+def test_cv_that_is_a_word_is_refused():
+    with pytest.raises(ValueError, match="cv must be a number of folds, a splitter, splits or fold numbers by row"):
+        spinney.compare(["tree"], [[0.0], [1.0]] * 5, [0, 1] * 5, cv="five")
