@@ -82,6 +82,18 @@ def test_rows_of_weight_0_are_left_out(name):
     np.testing.assert_allclose(second, first, rtol=0, atol=0 if name in EXACT else 1e-9)
 
 
+@pytest.mark.parametrize("cell", ["cv", 0.1, 0.3])
+@pytest.mark.parametrize("name", ["HistogramRegressor", "HistogramClassifier"])
+def test_the_order_of_the_columns_does_not_matter_to_histograms(name, cell):
+    """Distances of cells are integers: many are equally near."""
+    y = VALUES if name == "HistogramRegressor" else CLASSES
+    other = {column: TABLE[column] for column in ("w", "c", "a", "b")}
+    models = [getattr(spinney, name)(cell).fit(table, y, sample_weight=WEIGHT) for table in (TABLE, other)]
+    new = {column: np.roll(values, shift) for shift, (column, values) in enumerate(TABLE.items())}
+    first, second = ((model.predict_proba if y is CLASSES else model.predict)(new) for model in models)
+    np.testing.assert_array_equal(second, first)
+
+
 def test_intercepts_of_several_classes_sum_to_0():
     """A number added to all of them changes no probability; rounding would choose it."""
     stack = fitted(spinney.StackingClassifier(["tree", "linear"], cv=3, random_state=3), CLASSES, ORDER, WEIGHT)

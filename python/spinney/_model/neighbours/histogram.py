@@ -194,13 +194,19 @@ class FittedCells(LocalModel):
         return f"<FittedCells: {len(self.weight)} cells with rows>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_near"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_near", "_preferred")}
 
     # ---- cells without rows ----------------------------------------------------------------------------------
 
     @cached_property
     def _near(self) -> _engine.NeighbourIndex:
-        return _engine.NeighbourIndex(self._terms(self.places.cells), "absolute", 1.0, "auto", 2, 1)
+        terms = self._terms(self.places.cells[self._preferred])
+        return _engine.NeighbourIndex(terms, "absolute", 1.0, "auto", 2, 1)
+
+    @cached_property
+    def _preferred(self) -> NDArray[np.intp]:
+        """Positions of the cells, the one that ties go to first: the order of the columns plays no part."""
+        return np.asarray(np.lexsort((*self.value.T[::-1], -self.weight)), dtype=np.intp)
 
     def _terms(self, cells: Cells) -> Floats:
         """Terms whose absolute differences add up to the distance of cells; another category has distance 1."""
@@ -214,13 +220,13 @@ class FittedCells(LocalModel):
         return np.ascontiguousarray(np.column_stack(terms))
 
     def nearest(self, cells: Cells, n_jobs: int) -> NDArray[np.intp]:
-        """Positions of the nearest cells with rows; ties go to the first."""
-        return np.asarray(self._near.nearest(self._terms(cells), 1, n_jobs)[0]).astype(np.intp)
+        """Positions of the nearest cells with rows; ties go to the most weight, then the least value."""
+        return self._preferred[np.asarray(self._near.nearest(self._terms(cells), 1, n_jobs)[0]).astype(np.intp)]
 
     def nearest_others(self, places: NDArray[np.intp], n_jobs: int) -> NDArray[np.intp]:
         """Positions of the nearest other cells, for cells with rows, of which there are at least two."""
         found = np.asarray(self._near.nearest(self._terms(self.places.cells[places]), 2, n_jobs)[0])
-        both = found.astype(np.intp).reshape(-1, 2)
+        both = self._preferred[found.astype(np.intp)].reshape(-1, 2)
         return np.where(both[:, 0] == places, both[:, 1], both[:, 0])
 
     # ---- predicting ------------------------------------------------------------------------------------------
