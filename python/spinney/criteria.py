@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 class Criterion:
     """Base class of split criteria written in Python.
 
-    Subclasses implement `evaluate`; the other methods have defaults that are correct for every risk, if slow. Growth
+    Subclasses implement `evaluate`; the other methods have defaults, which are correct for every risk, but slow. Growth
     runs on one thread. ``fit`` raises the errors of the methods.
 
     A method ``row_loss(y, value)``, which returns the loss of each row of y predicted by the same row of value, is
@@ -58,7 +58,7 @@ class Criterion:
         Parameters
         ----------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The target as given; class codes 0, 1, … in a classifier.
+            The target as passed to `fit`; in a classifier, class codes 0, 1, ….
         sample_weight : ndarray of shape (n_samples,)
             Weights; a row of weight 0 takes no part.
 
@@ -162,7 +162,7 @@ _MATRIX_NUMBERS = 2**20  # losses held at once
 
 
 class LossCriterion(Criterion):
-    """Criterion derived from a loss: the risk of a node is the least total loss of one constant.
+    """Split criterion derived from a loss: the risk of a node is the least total loss of one constant.
 
     A node's value is the constant c with the least total loss, and its impurity is min_c mean L(y, c). All cuts of a
     column are evaluated at once, from the losses at some constants: the distinct values of y in the node, or their
@@ -214,7 +214,7 @@ class LossCriterion(Criterion):
         return f"LossCriterion({name})" if self.candidates is None else f"LossCriterion({name}, {self.candidates!r})"
 
     def init(self, y: Array, sample_weight: Array) -> ArrayLike:
-        """Refuse several outputs; see `Criterion.init`."""
+        """Raise an error if y has several columns; see `Criterion.init`."""
         if y.ndim > 1:
             raise ValueError(f"LossCriterion is for one output, and y has {y.shape[1]}. Fit one tree per output.")
         return y
@@ -359,22 +359,22 @@ _SIZES = ("ssize_t", "Py_ssize_t", "npy_intp", "ptrdiff_t", "int64_t", "long lon
 
 
 class CompiledCriterion(Criterion):
-    """Criterion of two compiled functions, which run at native speed on all threads.
+    """Split criterion of two compiled functions, which run at native speed on all threads.
 
     .. code-block:: c
 
         double evaluate(const double *y, const double *weight, intptr_t n, double *value, void *user_data);
         void split(const double *y, const double *weight, intptr_t n, double *goodness, void *user_data);
 
-    `evaluate` returns the risk of n rows and writes the value that a node of these rows predicts. `split` gets rows in
-    the order of a column and writes n - 1 numbers: how good a cut after each row is. Risk, value and goodness are those
-    of `Criterion`; categories are sorted by their (first) values. The functions are called from several threads at
-    once, without Python's lock.
+    `evaluate` returns the risk of n rows and writes the value that a node of these rows predicts. `split` gets the rows
+    sorted by a column and writes n - 1 numbers: how good the cut after each row is. Risk, value and goodness are
+    defined as in `Criterion`; categories are sorted by their values (the first one, if there are several). The
+    functions are called from several threads at once, without Python's lock.
 
     Parameters
     ----------
     evaluate, split : scipy.LowLevelCallable, ctypes function with argtypes and restype, or numba cfunc
-        The functions. `EVALUATE` and `SPLIT` are their types for ctypes.
+        The functions. The attributes `EVALUATE` and `SPLIT` are their types for ctypes.
     user_data : ndarray, ctypes object or int, optional
         Data whose address the functions get as their last argument. A LowLevelCallable may have its own.
     n_values : int, default=1

@@ -139,17 +139,17 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         ----------
         X : table of shape (n_samples, n_features), or stream
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or a
-            list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
-            that is read in chunks, as by `spinney.scan`: y, sample_weight, offset and groups may then be the names of
+            list of rows. Strings, categories, booleans and missing values need no encoding. A stream is a table that is
+            read in chunks, such as that of `spinney.scan`: y, sample_weight, offset and groups may then be the names of
             its columns.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target; for `GradientBoostingSurvival`, times in one of the forms that its class docstring lists.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
             Initial scores that the trees add to, such as the logarithm of an exposure. Pass the same to `predict`.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together, in early stopping and folds.
+            Rows with the same label are held out together, by early stopping and in folds.
         time : array-like of shape (n_samples,), optional
             Times, as numbers or dates: the latest rows are held out for early stopping. With default settings a single
             booster is fitted, because only the last split respects time.

@@ -133,7 +133,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         Yields
         ------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As `decision_function`.
+            In the form of `decision_function`.
         """
         for scores in self._staged_scores(X, offset):
             yield scores[:, 0] if scores.shape[1] == 1 else scores
@@ -151,7 +151,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         Yields
         ------
         ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
+            In the form of `predict_proba`.
         """
         for scores in self._staged_scores(X, offset):
             yield self.boosting_.by_output(self.boosting_.predicted(scores))
@@ -206,7 +206,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
 
     @property
     def alpha(self) -> Any:
-        """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name; other losses have none."""
+        """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name."""
         parameter = TRAITS[self.loss].parameter if isinstance(self.loss, str) and self.loss in TRAITS else None
         if parameter is None or parameter.name not in self._other_names["alpha"]:
             raise AttributeError("GradientBoostingRegressor.alpha is quantile or huber_share; this loss reads neither.")

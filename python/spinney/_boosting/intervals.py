@@ -42,7 +42,7 @@ def calibrate(
     *,
     offset: ArrayLike | None = None,
 ) -> Booster:
-    """Calibrate prediction intervals and sets by rows that were not used in training.
+    """Calibrate `predict_interval` and `predict_set` by rows that were not used in training.
 
     Predictions do not change.
 
@@ -85,19 +85,19 @@ def predict_interval(
     *,
     offset: ArrayLike | None = None,
 ) -> Floats:
-    """Prediction interval of each row, which holds the target with a probability of about `coverage`.
+    """Predict an interval for each row that contains the target with a probability of about `coverage`.
 
     Intervals are calibrated by errors of rows that were not used in training. With default settings, these are
     out-of-fold errors, scaled by the smaller error of the mean of all boosters, which is estimated on rows that two
-    boosters have held out; the coverage is then approximate. After `calibrate`, they are errors of its rows, and the
-    coverage is guaranteed for exchangeable rows of any distribution.
+    boosters have held out; the coverage is then approximate. After a call of `calibrate`, they are the errors of the
+    rows passed to it, and the coverage is guaranteed for exchangeable rows of any distribution.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Rows.
     coverage : float, default=0.9
-        Fraction of new rows whose interval should hold their target.
+        Fraction of new rows whose interval should contain the target.
     method : {"scaled", "residual"}, default="scaled"
         - "scaled": the width depends on the errors of rows with similar predictions.
         - "residual": all intervals have the same width.
@@ -129,7 +129,7 @@ def predict_set(
     *,
     offset: ArrayLike | None = None,
 ) -> NDArray[np.bool_]:
-    """Prediction set of each row, which holds the class with a probability of about `coverage`.
+    """Predict a set of classes for each row that contains its class with a probability of about `coverage`.
 
     Sets are calibrated by class probabilities of rows that were not used in training: out-of-fold probabilities with
     default settings, else those of the rows passed to `calibrate`.
@@ -139,7 +139,7 @@ def predict_set(
     X : table of shape (n_samples, n_features)
         Rows.
     coverage : float, default=0.9
-        Fraction of new rows whose set should hold their class.
+        Fraction of new rows whose set should contain their class.
     method : {"lac", "aps"}, default="lac"
         - "lac": classes whose probability is at least a threshold. The smallest sets on average; a set is empty if no
           class is likely enough.
@@ -225,10 +225,11 @@ def predict_std(model: BaseBoosting, X: TableLike, *, offset: ArrayLike | None =
 def predict_uncertainty(
     model: BaseBoosting, X: TableLike, n_members: int = 10, *, offset: ArrayLike | None = None
 ) -> Uncertainty:
-    """Decompose the uncertainty of each row into that of the data and that of the model.
+    """Decompose the uncertainty of each prediction into that of the data and that of the model.
 
     The models of the first rounds, from half of them up to all, form a virtual ensemble without further fits. Where
-    their means agree, the noise of the data remains; where they differ, more rows would help.
+    their means agree, the uncertainty comes from the noise of the data; where they differ, more training rows would
+    reduce it.
 
     Parameters
     ----------

@@ -49,8 +49,9 @@ def refit(
     """Refit the values of all leaves to other rows, without changing the splits.
 
     This is LightGBM's `refit`: the new value of a leaf is ``decay`` times its old value plus ``1 - decay`` times the
-    value that a round of `fit` would compute from these rows, at the scores of the refitted rounds before. A leaf that
-    no row reaches keeps its value (LightGBM multiplies it by `decay`), and the initial scores do not change.
+    value that a round of `fit` would compute from these rows, given the scores of the rounds that were refitted before
+    it. A leaf that no row reaches keeps its value (LightGBM multiplies it by `decay`), and the initial scores do not
+    change.
 
     Parameters
     ----------

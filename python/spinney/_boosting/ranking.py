@@ -309,7 +309,7 @@ class RankingTarget(BoostingTarget):
 
 @estimator
 class GradientBoostingRanker(BaseBoosting):
-    """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
+    """Gradient boosting for ranking the rows of lists, such as the documents found for a query.
 
     `predict` returns scores, by which the rows of a list are sorted, largest first; scores of different lists are not
     comparable. Rows with equal scores share their ranks, so that the order of the table does not matter. The model is
@@ -358,10 +358,10 @@ class GradientBoostingRanker(BaseBoosting):
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are. Or a table that is
-            read in chunks, as by `spinney.scan`: y, sample_weight, groups, offset and time may then be the
-            names of its columns.
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or a
+            list of rows. Strings, categories, booleans and missing values need no encoding. It may also be a stream, a
+            table that is read in chunks, such as that of `spinney.scan`: y, sample_weight, groups, offset and time may
+            then be the names of its columns.
         y : array-like of shape (n_samples,)
             Grades of relevance, at least 0: larger for rows that belong further up in their list.
         sample_weight : array-like of shape (n_samples,), optional
@@ -401,7 +401,7 @@ class GradientBoostingRanker(BaseBoosting):
         metric: str = "ndcg",
         offset: ArrayLike | None = None,
     ) -> float:
-        """Ranking quality, on average over lists.
+        """Return the mean quality of the rankings of the lists.
 
         Parameters
         ----------
@@ -441,8 +441,8 @@ class GradientBoostingRanker(BaseBoosting):
         """Refit the values of all leaves to other lists, without changing the splits.
 
         The new value of a leaf is ``decay`` times its old value plus ``1 - decay`` times the value that a round of
-        `fit` would compute from these rows, at the scores of the refitted rounds before. A leaf that no row reaches
-        keeps its value.
+        `fit` would compute from these rows, given the scores of the rounds that were refitted before it. A leaf that no
+        row reaches keeps its value.
 
         Parameters
         ----------

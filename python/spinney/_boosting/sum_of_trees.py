@@ -121,10 +121,10 @@ class SumOfTrees(TableEstimator):
 
         The base value and the contributions add up to the score: the prediction, the logarithm of a mean (Poisson,
         gamma, Tweedie), the log-odds of the second of two classes, or one score per class, as `decision_function`
-        returns them. Where the value of a split's column counts as unknown, both branches are followed in proportion to
-        their training rows. The base value is thus the mean score of the training rows, or close to it if each tree
-        draws its rows (``subsample`` below 1). With several quantiles, predictions are sorted, but the explained scores
-        are not: where they cross, the prediction of a quantile is the score of another one.
+        returns them. Where the column of a split counts as unknown, both branches are followed, weighted by their
+        training rows. The base value is thus the mean score of the training rows, or close to it if each tree draws its
+        rows (``subsample`` below 1). With several quantiles, predictions are sorted, but the explained scores are not:
+        where they cross, the prediction of a quantile is the score of another one.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ def predict_log_proba(self: SumOfTrees, X: TableLike, *, offset: ArrayLike | Non
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        As `predict_proba`.
+        In the form of `predict_proba`.
     """
     found = predict_proba(self, X, offset=offset)
     return [log(proba) for proba in found] if isinstance(found, list) else log(found)

@@ -351,7 +351,7 @@ _SAVED_TIMES = SavedState(
 
 @estimator
 class GradientBoostingSurvival(BaseBoosting):
-    """Gradient boosting of times until an event, such as failure or death, that may not have happened yet.
+    """Gradient boosting for survival analysis, whose target is the time until an event, such as failure or death.
 
     The target `y` has one of three forms:
 
@@ -487,7 +487,7 @@ class GradientBoostingSurvival(BaseBoosting):
         Returns
         -------
         ndarray of shape (n_samples,)
-            As `predict_quantile`.
+            Times, as returned by `predict_quantile`.
         """
         return self.predict_quantile(X, 0.5, offset=offset)
 
@@ -515,8 +515,8 @@ class GradientBoostingSurvival(BaseBoosting):
         Returns
         -------
         float
-            Fraction of the comparable pairs that the predictions order correctly; ties of predictions count half. 0.5
-            is chance; NaN if no pair is comparable.
+            Fraction of the comparable pairs that the predictions order correctly, where tied predictions count half.
+            Random predictions have 0.5; NaN if no pair is comparable.
         """
         scores = np.ascontiguousarray(self._scores(X, offset)[:, 0])
         times = read_times(y, len(scores))

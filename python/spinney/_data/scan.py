@@ -104,9 +104,9 @@ class Scan:
 def scan(source: object, *, folder: str | None = None, memory: int | str = "256MB") -> Scan:
     """Read a table in batches, to fit models to more rows than fit into memory.
 
-    In `fit`, target, weights, groups and offset are then names of columns. Gradient boosting, forests and single trees
-    are bit-identical to models fitted to the same rows in memory. One exception: with ``n_estimators="auto"``, boosting
-    has linear leaves only for tables of fewer than 20,000 rows in memory.
+    In `fit`, the target, weights, groups and offset are passed as names of columns of this table. Gradient boosting,
+    forests and single trees are bit-identical to models fitted to the same rows in memory, with one exception: with
+    ``n_estimators="auto"``, boosting fits linear leaves only to tables in memory (of fewer than 20,000 rows).
 
     Parameters
     ----------

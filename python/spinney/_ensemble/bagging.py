@@ -52,9 +52,9 @@ def _one_column(y: ArrayLike, supported: str, task: str) -> NDArray[Any]:
 
 @estimator
 class BaggingClassifier(ClassifierMixin, BaseBagging):
-    """Classifiers fitted to samples of the rows, whose probabilities are averaged or whose votes are counted.
+    """Bagging: classifiers fitted to samples of the rows, whose probabilities are averaged or whose votes are counted.
 
-    Averaging reduces the variance of unstable members, such as deep trees, and leaves their bias. Members are fitted in
+    Averaging reduces the variance of unstable members, such as deep trees, but not their bias. Members are fitted in
     parallel on threads that share the table: a member copies at most its sample, and trees copy nothing, because the
     number of times a row is drawn is its weight. (A row drawn twice then counts once for `min_samples_leaf`.) The
     ensemble is the same for any number of threads.
@@ -192,16 +192,16 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         Yields
         ------
         ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
+            In the form of `predict_proba`.
         """
         yield from self._running_means(X)
 
 
 @estimator
 class BaggingRegressor(RegressorMixin, BaseBagging):
-    """Regressors fitted to samples of the rows, whose predictions are averaged.
+    """Bagging: regressors fitted to samples of the rows, whose predictions are averaged.
 
-    Averaging reduces the variance of unstable members, such as deep trees, and leaves their bias. Members are fitted in
+    Averaging reduces the variance of unstable members, such as deep trees, but not their bias. Members are fitted in
     parallel on threads that share the table: a member copies at most its sample, and trees copy nothing, because the
     number of times a row is drawn is its weight. (A row drawn twice then counts once for `min_samples_leaf`.) The
     ensemble is the same for any number of threads.

@@ -151,18 +151,18 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         ----------
         X : table of shape (n_samples, n_features)
             Any table that the estimator takes: NumPy array, pandas, polars or pyarrow table, scipy sparse matrix, dict
-            of columns or list of rows. Members get tables of the same kind.
+            of columns or list of rows. Members get a table of the same type.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Rows are drawn in proportion to their weights, also for members that take no weights; a row of weight 0 is
-            never drawn. If every member gets all rows, the weights are passed to the members.
+            Weights of the rows. Rows are drawn in proportion to their weights, and a row of weight 0 is never drawn. If
+            every member is fitted to all rows, the weights are passed to the members.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are drawn together, or left out together; `max_samples` then counts groups.
         strata : array-like of shape (n_samples,), optional
-            Samples are drawn from the rows of each label in proportion to their number.
+            Label of the stratum of each row: samples are drawn from each stratum in proportion to its number of rows.
         **fit_params : dict
-            For `fit` of the members; arguments with one value per row are cut to the rows drawn.
+            Arguments of the members' `fit`. Of arguments with one value per row, members get the values of their rows.
 
         Returns
         -------
@@ -356,7 +356,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
             ``metric(y, predicted)``, or the name of a scikit-learn scorer; None: fraction of misclassified rows, or
             mean squared error.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights for the error without a metric, and for scorers; rows of weight 0 are left out.
+            Weights of the rows in the default error and in scorers; rows of weight 0 are left out.
 
         Returns
         -------
@@ -451,7 +451,7 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         Yields
         ------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            As `predict`.
+            In the form of `predict`.
         """
         for mean in self._running_means(X):
             yield self._output.predictions(mean)

@@ -360,7 +360,7 @@ class BaseCombination(BaseEnsemble):
         Returns
         -------
         ShapValues
-            Of the prediction, or of the probability of each class.
+            Contributions to the prediction, or to the probability of each class.
         """
         from spinney.inspect.explain.shap_of_mean import explain_mean
 

@@ -60,7 +60,7 @@ def staged_predict(self: Any, X: TableLike) -> Iterator[NDArray[Any]]:
     Yields
     ------
     ndarray of shape (n_samples,)
-        As `predict`.
+        In the form of `predict`.
     """
     check_is_fitted(self)
     table, n_members = self._matched(X), len(self.estimators_)

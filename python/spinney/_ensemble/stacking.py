@@ -100,18 +100,19 @@ class BaseStacking(TransformerMixin, BaseCombination):
         ----------
         X : table of shape (n_samples, n_features)
             Any table that the members take: NumPy array, pandas, polars or pyarrow table, scipy sparse matrix, dict of
-            columns or list of rows. Members get tables of the same kind.
+            columns or list of rows. Members get a table of the same type.
         y : array-like of shape (n_samples,), or (n_samples, n_labels) of 0 and 1
             Target. Several labels of 0 and 1 are predicted together if the members and the final estimator support
             that.
         sample_weight : array-like of shape (n_samples,), optional
-            For the final estimator and the members, if they take weights; warnings name those that do not. A weight of
-            0 leaves the row out.
+            Weights of the rows, for the final estimator and the members that take weights; warnings name the others. A
+            weight of 0 leaves the row out.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are in the same fold, also within members that hold rows out themselves.
+            Rows with the same label are in the same fold. Members that hold out rows themselves also hold them out
+            together.
         **fit_params : dict
-            Metadata for `fit` of the members, by scikit-learn's metadata routing; arguments with one value per row are
-            cut to the training rows of each fold.
+            Arguments of the members' `fit`, by scikit-learn's metadata routing. Of arguments with one value per row,
+            members get the values of their training rows.
 
         Returns
         -------
@@ -456,12 +457,12 @@ def _final_lacks(method: str) -> Callable[[StackingClassifier], str | None]:
 
 @estimator
 class StackingClassifier(ClassifierMixin, BaseStacking):
-    """Classifiers whose predictions are combined by a final estimator.
+    """Stacking: classifiers whose predictions are combined by a final estimator.
 
-    For each fold, each member is fitted to the other folds and predicts the rows of this one. The final estimator is
-    fitted to these out-of-fold predictions: each is a column of its training table. New rows are predicted by members
-    that were refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble is the
-    same for any number of threads.
+    For each fold, each member is fitted to the other folds and predicts the rows of this fold. The final estimator is
+    fitted to these out-of-fold predictions, which are the columns of its training table. New rows are predicted by
+    members that were refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble
+    is the same for any number of threads.
 
     See Also
     --------
@@ -555,7 +556,7 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, k)
-            As the final estimator returns it.
+            The result of the final estimator.
         """
         rows = self._final_rows(X)
         return np.asarray(self.final_estimator_.decision_function(rows))
@@ -563,12 +564,12 @@ class StackingClassifier(ClassifierMixin, BaseStacking):
 
 @estimator
 class StackingRegressor(RegressorMixin, BaseStacking):
-    """Regressors whose predictions are combined by a final estimator.
+    """Stacking: regressors whose predictions are combined by a final estimator.
 
-    For each fold, each member is fitted to the other folds and predicts the rows of this one. The final estimator is
-    fitted to these out-of-fold predictions: each is a column of its training table. New rows are predicted by members
-    that were refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble is the
-    same for any number of threads.
+    For each fold, each member is fitted to the other folds and predicts the rows of this fold. The final estimator is
+    fitted to these out-of-fold predictions, which are the columns of its training table. New rows are predicted by
+    members that were refitted to all rows. All fits run in parallel on threads that share the table, and the ensemble
+    is the same for any number of threads.
 
     See Also
     --------

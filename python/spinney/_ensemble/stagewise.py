@@ -125,7 +125,7 @@ class BaseStagewise(TableEstimator):
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are held out together (early stopping).
         time : array-like of shape (n_samples,), optional

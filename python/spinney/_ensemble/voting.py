@@ -46,11 +46,12 @@ class BaseVoting(TransformerMixin, BaseCombination):
         ----------
         X : table of shape (n_samples, n_features)
             Any table that the members take: NumPy array, pandas, polars or pyarrow table, scipy sparse matrix, dict of
-            columns or list of rows. Members get tables of the same kind.
+            columns or list of rows. Members get a table of the same type.
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            For members that take weights; a warning names the others. A weight of 0 leaves the row out.
+            Weights of the rows, for members that take weights; a warning names the others. A weight of 0 leaves the row
+            out.
         **fit_params : dict
             Metadata for `fit` of the members, by scikit-learn's metadata routing.
 
@@ -157,7 +158,7 @@ class BaseVoting(TransformerMixin, BaseCombination):
 
 @estimator
 class VotingClassifier(ClassifierMixin, BaseVoting):
-    """Classifiers of different kinds, whose probabilities are averaged or whose votes are counted.
+    """Voting: classifiers of different kinds, whose probabilities are averaged or whose votes are counted.
 
     Members are fitted in parallel on threads that share the table, and the ensemble is the same for any number of
     threads.
@@ -165,7 +166,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
     See Also
     --------
     VotingRegressor : The same for regression.
-    StackingClassifier : Learns how to combine the members.
+    StackingClassifier : Combines the members by a fitted estimator.
     BaggingClassifier : Many members of one kind.
 
     Examples
@@ -194,7 +195,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
         return self.voting != "hard" and all(hasattr(member, "predict_proba") for member in self.estimators_)
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the class with the highest mean probability, or the most votes; in a tie, the first.
+        """Predict the class with the highest mean probability, or the most votes; of equal ones, the first.
 
         Parameters
         ----------
@@ -249,7 +250,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
 
 @estimator
 class VotingRegressor(RegressorMixin, BaseVoting):
-    """Regressors of different kinds, whose predictions are averaged.
+    """Voting: regressors of different kinds, whose predictions are averaged.
 
     Members are fitted in parallel on threads that share the table, and the ensemble is the same for any number of
     threads.
@@ -257,7 +258,7 @@ class VotingRegressor(RegressorMixin, BaseVoting):
     See Also
     --------
     VotingClassifier : The same for classification.
-    StackingRegressor : Learns how to combine the members.
+    StackingRegressor : Combines the members by a fitted estimator.
     BaggingRegressor : Many members of one kind.
 
     Examples

@@ -339,7 +339,7 @@ def predict_log_proba(estimator: ProbabilityEstimator, X: TableLike) -> Floats:
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        As `predict_proba`; minus infinity where the probability is 0.
+        In the form of `predict_proba`; minus infinity where the probability is 0.
     """
     return log(estimator.predict_proba(X))
 
@@ -355,8 +355,7 @@ def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
     Returns
     -------
     ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Two classes: positive for the second. More: one score per class, the largest for the predicted class;
-        LinearSVC and Perceptron fit one class against all others.
+        Two classes: positive for the second. More: one score per class, the largest for the predicted class.
     """
     scores = estimator._scores(X)
     return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -373,7 +372,7 @@ def staged_decision_function(estimator: StagedEstimator, X: TableLike) -> Iterat
     Yields
     ------
     ndarray of shape (n_samples,) or (n_samples, n_classes)
-        As `decision_function`.
+        In the form of `decision_function`.
     """
     for scores in estimator._staged_scores(X):
         yield scores[:, 0] if scores.shape[1] == 1 else scores

@@ -155,7 +155,7 @@ class BiasVariance(ShownAsTable):
         return frame_of(columns, backend)
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
-        """Draw noise, bias and variance: one stacked bar per learner or, with `vary`, curves.
+        """Draw noise, bias and variance: a stacked bar for each learner or, with `vary`, curves.
 
         Parameters
         ----------

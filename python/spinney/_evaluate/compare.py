@@ -445,7 +445,7 @@ class Comparison(ShownAsTable):
         return dict(zip(self.names, differences, strict=True))
 
     def to_frame(self, metric: str | None = None, backend: Backend | None = None) -> Any:
-        """Return one row per model: means and standard errors, difference to the reference, p-values, times.
+        """Return a row for each model: mean scores, standard errors, difference to the reference, p-values, times.
 
         Parameters
         ----------

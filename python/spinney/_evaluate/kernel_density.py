@@ -31,7 +31,7 @@ class KernelDensity:
     bandwidth : float
         Standard deviation of the kernel.
     bandwidths : ndarray of shape (n_bandwidths,)
-        Bandwidths that were compared; empty if the bandwidth was given.
+        Bandwidths that were compared; empty if the bandwidth was passed.
     risks : ndarray of shape (n_bandwidths,)
         Leave-one-out estimate of the integrated squared error of each bandwidth, up to a constant.
     """

@@ -24,7 +24,7 @@ class PerceptronStep:
     Attributes
     ----------
     epoch, row : int
-        Pass over the rows, from 1, and the misclassified row.
+        Number of the pass over the rows, from 1, and position of the misclassified row.
     coef : ndarray of shape (n_features,)
         Coefficients after the update.
     intercept : float

@@ -105,16 +105,17 @@ class BaseForest(GrowingEstimator):
         Parameters
         ----------
         X : table of shape (n_samples, n_features), or stream
-            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are supported. A stream is a table that is
-            read in chunks, as by `spinney.scan`: y, sample_weight and groups may then be names of its columns. Random
-            forests need `max_bins` for streams.
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or a
+            list of rows. Strings, categories, booleans and missing values are supported. A stream is a table that is
+            read in chunks, such as that of `spinney.scan`: y, sample_weight and groups may then be names of its
+            columns. Random forests need `max_bins` for streams.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Relative weights: a row of twice the weight counts twice, a weight of 0 leaves the row out. If all weights
-            are whole multiples of the smallest, samples are drawn as if rows were repeated; other weights (and those of
-            rows in groups) multiply how often a row is drawn.
+            Relative weights: a row of twice the weight counts twice, and a weight of 0 leaves the row out. If all
+            weights are whole multiples of the smallest, samples are drawn as if rows were repeated. Otherwise, and if
+            there are groups, rows are drawn regardless of their weights, and the number of times that a row is drawn is
+            multiplied by its weight.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are drawn together, or left out of a sample together.
 
@@ -160,7 +161,7 @@ class BaseForest(GrowingEstimator):
 
     @property
     def estimators_(self) -> Sequence[BaseTree]:
-        """The trees as estimators, made on demand."""
+        """The trees as estimators, created on demand."""
         check_is_fitted(self)
         return LazySequence(self.forest_.n_trees, self._tree_estimator)
 
@@ -188,7 +189,7 @@ class BaseForest(GrowingEstimator):
 
     @property
     def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
-        """Rows of each tree's sample in ascending order, repeated as often as drawn; made on demand."""
+        """Positions of the rows of each tree's sample, ascending, repeated as often as drawn; computed on demand."""
         check_is_fitted(self)
         samples = self._growth.samples(self.forest_.n_trees)
         return LazySequence(self.forest_.n_trees, self._draws.rows) if samples is None else samples
@@ -220,7 +221,7 @@ class BaseForest(GrowingEstimator):
         Yields
         ------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            As `predict`.
+            In the form of `predict`.
         """
         columns = self._columns(X)
         for mean in self.forest_.staged_predictions(columns, self._n_threads):
@@ -278,12 +279,12 @@ class BaseForest(GrowingEstimator):
             Their target.
         kind : {"permutation", "unbiased", "impurity"}, default="permutation"
             "permutation": mean over the trees of the increase of their out-of-bag loss when a column's values are
-            permuted among the out-of-bag rows. "unbiased": decrease of the impurity (Gini, or variance) with one factor
-            of its square from out-of-bag rows, so that columns without information get 0 on average, however many
-            values they have. "impurity": fraction of the decrease of the impurity on the rows of the sample, as
-            `feature_importances_`: columns with many values are overrated. With the last two kinds, the gain of an
-            oblique split is divided among its columns in proportion to the size of their coefficients for standardised
-            columns.
+            permuted among the out-of-bag rows. "unbiased": decrease of the impurity (Gini, or variance), in which one
+            factor of each squared probability or mean is estimated on out-of-bag rows, so that columns without
+            information get 0 on average, however many values they have. "impurity": fraction of the decrease of the
+            impurity on the rows of the sample, as `feature_importances_`: columns with many values are overrated. With
+            the last two kinds, the gain of an oblique split is divided among its columns in proportion to the size of
+            their coefficients for standardised columns.
         sample_weight : array-like of shape (n_samples,), optional
             Weights as passed to `fit`; rows of weight 0 are not evaluated.
         loss : str, optional
@@ -296,7 +297,7 @@ class BaseForest(GrowingEstimator):
             Columns that are permuted together, or whose decreases are added, by name or position. Other columns are
             groups of one.
         n_repeats : int, default=1
-            Permutations of each column in each tree.
+            Number of permutations of each column in each tree.
         by_row : bool, default=False
             Whether to compute the permutation importances of single rows too.
         random_state : int, RandomState or None, default=None
@@ -464,7 +465,7 @@ class ForestClassifier(ClassifierMixin, BaseForest):
         Yields
         ------
         ndarray of shape (n_samples, n_classes), or a list of these
-            As `predict_proba`.
+            In the form of `predict_proba`.
         """
         columns = self._columns(X)
         for mean in self.forest_.staged_predictions(columns, self._n_threads):

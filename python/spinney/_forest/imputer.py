@@ -186,7 +186,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return self
 
     def fit_transform(self, X: TableLike, y: ColumnLike = None) -> Any:
-        """Grow the forests and fill the training rows.
+        """Grow the forests and fill the missing values of the training rows.
 
         Parameters
         ----------

@@ -206,7 +206,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         Returns
         -------
         IsolationRowPredictor
-            The handle.
+            The predictor; each thread needs its own.
         """
         check_is_fitted(self)
         return IsolationRowPredictor(self)

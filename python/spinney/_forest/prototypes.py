@@ -131,7 +131,7 @@ def prototypes(
     n_neighbors: int | None = None,
     kind: Kind = "all",
 ) -> Any:
-    """Describe typical rows of each class.
+    """Return typical rows of each class, and the spread of the rows around them.
 
     For each class, the row with the most members of the class among its nearest neighbours is found; the prototype is
     the median of these members in each column, or their most frequent category. Further prototypes are found among the

@@ -425,7 +425,7 @@ def proximity(
     threshold : float, optional
         Return only proximities of at least this.
     sparse : bool, optional
-        Whether to return a sparse matrix; None: if `n_neighbors` or `threshold` is given.
+        Whether to return a sparse matrix; None: only if `n_neighbors` or `threshold` is set.
 
     Returns
     -------
@@ -467,24 +467,25 @@ def _is_sparse(
 def outlier_score(forest: TableEstimator, X: TableLike, y: ColumnLike = None, *, kind: Kind = "all") -> Floats:
     """Score how far each row lies from the other rows of its class.
 
-    The raw score is the number of rows over the sum of the squared proximities to the rows of the class; the median of
-    the class is subtracted from it, and the difference divided by the median absolute deviation (times 1.48, which
-    makes it the standard deviation of a normal distribution). Scores above 10 deserve a look (Breiman and Cutler).
+    The raw score is the number of rows divided by the sum of the squared proximities to the rows of the class. The
+    median of the class is subtracted from it, and the difference is divided by the median absolute deviation (times
+    1.48, which makes it the standard deviation of a normal distribution). Rows with scores above 10 are candidates for
+    outliers (Breiman and Cutler).
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-        Their classes; with several outputs, each combination is a class. None, and in a regression: all rows are one
-        class.
+        Their classes; with several outputs, each combination of classes is a class. If it is None, or the forest is a
+        regressor, all rows are one class.
     kind : {"all", "oob"}, default="all"
         Which trees are used; see `proximity`. With "oob", `X` must be the rows that the forest was fitted on.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Scores. Rows of a class whose raw scores do not differ score 0.
+        Scores. Rows of a class in which all raw scores are equal get the score 0.
     """
     check_kind_among_rows(kind)
     leaves = row_leaves(forest, X, kind)

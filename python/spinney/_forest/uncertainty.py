@@ -449,7 +449,7 @@ def predict_standard_error(
     Returns
     -------
     ndarray of shape (n_samples,), (n_samples, n_outputs) or (n_samples, n_classes), or a list of the last
-        Standard errors, in the shape of `predict` for values and of `predict_proba` for classes.
+        Standard errors, in the shape of `predict` for regressors and of `predict_proba` for classifiers.
     """
     check_is_fitted(forest)
     try:
@@ -562,11 +562,11 @@ def predict_interval(forest: TableEstimator, X: TableLike, coverage: float = 0.9
           the range of the training targets, unless there are very few rows. The coverage is close to `coverage` in
           practice, without a guarantee for small samples.
         - "jackknife+": jackknife+ after bootstrap: nearly the same width for all rows. For rows that are exchangeable
-          with the training rows, the coverage is at least 1 - 2 (1 - coverage) for any distribution, except that the
-          theorem assumes a random number of trees; in practice it is close to `coverage`. The time grows with the
-          number of rows times the number of training rows.
+          with the training rows, the coverage is at least 1 - 2 (1 - `coverage`) for any distribution, by a theorem
+          that assumes a random number of trees; in practice it is close to `coverage`. The time grows with the number
+          of rows times the number of training rows.
         - "residual": the prediction plus and minus a quantile of the out-of-bag errors: the same width for all rows.
-          Guarantees as for "quantile".
+          The coverage is close to `coverage`, without a guarantee, as with "quantile".
 
     Returns
     -------
@@ -575,9 +575,9 @@ def predict_interval(forest: TableEstimator, X: TableLike, coverage: float = 0.9
 
     Notes
     -----
-    Calibration leaves out training rows that were drawn for every tree, which have no out-of-bag error, and rows of
-    weight 0; it weights the others by their weights. Rows of a group are left out together, so that the errors are
-    those on new groups.
+    Calibration leaves out rows of weight 0 and training rows that were drawn for every tree, which have no out-of-bag
+    error. The other rows count by their weights. Rows of a group are left out together, so that the errors are those of
+    new groups.
     """
     check_coverage(coverage)
     return _without_single_axes(_intervals(forest).interval(forest._columns(X), coverage, method), False)

@@ -158,7 +158,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
 
     @property
     def estimators_(self) -> Sequence[ExtraTreeRegressor]:
-        """The trees as estimators, made on demand."""
+        """The trees as estimators, created on demand."""
         check_is_fitted(self)
         return LazySequence(self.forest_.n_trees, self._tree_estimator)
 
@@ -175,7 +175,7 @@ class UnsupervisedForest(SequenceOfMembers, TableEstimator):
 
     @property
     def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
-        """Rows of each tree's sample in ascending order, repeated as often as drawn; made on demand."""
+        """Positions of the rows of each tree's sample, ascending, repeated as often as drawn; computed on demand."""
         check_is_fitted(self)
         samples = self._growth.samples(self.forest_.n_trees)
         if samples is not None:

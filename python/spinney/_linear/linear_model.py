@@ -111,7 +111,7 @@ class BaseLinear(TableEstimator):
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Update the model with further rows; the earlier ones are not needed any more.
+        """Update the model with further rows; the rows of earlier calls are not needed any more.
 
         The log loss of earlier rows is replaced by its second-order expansion at the coefficients that were fitted when
         they arrived. Each call is therefore a short fit by Newton's method, and a single call gives the same model as
@@ -276,9 +276,9 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), optional
-            All labels that y may ever have; needed at the first call.
+            All labels that y may have in any call; required in the first call.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
 
         Returns
         -------
@@ -348,7 +348,7 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         return coefficients[:, np.newaxis], np.array([intercept]), "identity"
 
     def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Update the model with further rows; the earlier ones are not needed any more.
+        """Update the model with further rows; the rows of earlier calls are not needed any more.
 
         The sums of the normal equations are updated, so that the model equals that of `fit` to all rows so far, up to
         rounding, whatever their order and batches. ``alpha="cv"`` is chosen anew at each call by generalised
@@ -362,7 +362,7 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
 
         Returns
         -------

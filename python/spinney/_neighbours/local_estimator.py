@@ -301,7 +301,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         return tags
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the most probable class of each row, or the class of the smallest expected cost; the first on a tie.
+        """Predict the most probable class of each row, or that of the lowest expected cost; of equal ones, the first.
 
         Parameters
         ----------
@@ -344,7 +344,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or a list of these
-            As `predict_proba`.
+            In the form of `predict_proba`.
         """
         proba: Any = self.predict_proba(X)
         if isinstance(proba, list):

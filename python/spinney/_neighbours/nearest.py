@@ -151,7 +151,8 @@ class BaseNeighbors(LocalEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, as two of the neighbours; a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice, as two of the neighbours; a weight of 0 leaves the row
+            out.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are in the same fold (``n_neighbors="cv"`` with folds).
 

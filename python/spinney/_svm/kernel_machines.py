@@ -458,9 +458,9 @@ def _sides(n_classes: int, strategy: str) -> list[tuple[list[int], list[int]]]:
 class SVC(BaseKernelClassifier):
     """Support vector classification.
 
-    Maximises the margin between two classes in the feature space of a kernel; margin violations cost ``C`` per unit.
-    The dual is solved by sequential minimal optimisation with second-order working set selection, until no pair of rows
-    violates the optimality (KKT) conditions by more than ``tol``.
+    The fit maximises the margin between two classes in the feature space of a kernel; margin violations cost ``C`` per
+    unit. The dual is solved by sequential minimal optimisation with second-order working set selection, until no pair
+    of rows violates the optimality (KKT) conditions by more than ``tol``.
 
     Columns are encoded as numeric features, called terms; ``terms_`` has their names. A numeric column is one term, in
     its unit unless ``scale`` is set, which is recommended if columns differ in unit. Each category becomes a term of 0
@@ -504,10 +504,10 @@ class SVC(BaseKernelClassifier):
 class NuSVC(BaseKernelClassifier):
     """Nu-support vector classification.
 
-    Like `SVC`, but with ``nu`` in place of the penalty ``C``: a lower bound on the fraction of rows that are support
-    vectors and an upper bound on the fraction of margin violations (Schölkopf, Smola, Williamson and Bartlett 2000).
-    With two classes, `SVC` with the penalty ``C_`` gives the same model. With more, each pair of classes has a binary
-    classifier, called a machine, and ``C_`` has the penalty of each.
+    Like `SVC`, but with ``nu`` in place of the penalty ``C``: which is a lower bound on the fraction of rows that are
+    support vectors and an upper bound on the fraction of margin violations (Schölkopf, Smola, Williamson and Bartlett
+    2000). With two classes, `SVC` with the penalty ``C_`` gives the same model. With more, each pair of classes has a
+    binary classifier, called a machine, and ``C_`` has the penalty of each.
 
     See Also
     --------
@@ -564,8 +564,8 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
 class SVR(BaseKernelRegressor):
     """Support vector regression.
 
-    Finds the flattest function in the feature space of a kernel; errors beyond ``epsilon`` cost ``C`` per unit. The
-    terms and the solver are those of `SVC`.
+    The fit finds the flattest function in the feature space of a kernel; errors beyond ``epsilon`` cost ``C`` per unit.
+    The terms and the solver are those of `SVC`.
 
     See Also
     --------
@@ -591,9 +591,9 @@ class SVR(BaseKernelRegressor):
 class NuSVR(BaseKernelRegressor):
     """Nu-support vector regression.
 
-    Like `SVR`, but with ``nu`` in place of ``epsilon``: a lower bound on the fraction of rows that are support vectors
-    and an upper bound on the fraction of rows outside the tube (Schölkopf, Smola, Williamson and Bartlett 2000). `SVR`
-    with ``epsilon_`` gives the same function.
+    Like `SVR`, but with ``nu`` in place of ``epsilon``: which is a lower bound on the fraction of rows that are support
+    vectors and an upper bound on the fraction of rows outside the tube (Schölkopf, Smola, Williamson and Bartlett
+    2000). `SVR` with ``epsilon_`` gives the same function.
 
     See Also
     --------

@@ -345,7 +345,7 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
     def partial_fit(
         self, X: TableLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Update the model with further rows; the earlier ones are not needed any more.
+        """Update the model with further rows; the rows of earlier calls are not needed any more.
 
         The squared loss of earlier rows is replaced by its second-order expansion at the weights that were fitted when
         they arrived. Each call is therefore a short fit, and a single call gives the same model as `fit`. The expansion
@@ -360,9 +360,9 @@ class LinearSVC(ClassifierMixin, BaseLinearMachine):
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), optional
-            All labels that y may ever have; needed at the first call.
+            All labels that y may have in any call; required in the first call.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of the loss of each row.
+            Weights of the rows: factors of the loss of each row.
 
         Returns
         -------
@@ -413,7 +413,7 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
 
     @only_if(lambda model: _why_no_expansion(model))
     def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Update the model with further rows; the earlier ones are not needed any more.
+        """Update the model with further rows; the rows of earlier calls are not needed any more.
 
         The squared loss of earlier rows is replaced by its second-order expansion at the weights that were fitted when
         they arrived. Each call is therefore a short fit, and a single call gives the same model as `fit`. The expansion
@@ -428,7 +428,7 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of the loss of each row.
+            Weights of the rows: factors of the loss of each row.
 
         Returns
         -------

@@ -203,7 +203,7 @@ class BaseMargin(TableEstimator):
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are in the same fold (cross-validation).
 
@@ -291,7 +291,7 @@ class BaseMargin(TableEstimator):
 
     @property
     def intercept_(self) -> Floats:
-        """Intercept of each machine; if the model is linear, in the units of the columns."""
+        """Intercept of each binary classifier; if the model is linear, in the units of the columns."""
         check_is_fitted(self)
         return self.margin_.raw_planes[1] if self._is_linear else self.margin_.intercepts
 

@@ -62,7 +62,7 @@ class OneClassSVM(OutlierMixin, BaseKernelMachine):
         y : ignored
             Not used.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
 
         Returns
         -------

@@ -62,16 +62,17 @@ class _Passed:
 
 @estimator
 class Perceptron(ClassifierMixin, BasePlanes):
-    """Rosenblatt's perceptron.
+    """Rosenblatt's perceptron, a linear classifier.
 
     The fit passes over the rows in epochs and updates the coefficients β and the intercept b at misclassified rows
     only: for a row x of class y = ±1 they become β + η y x and b + η y R², where η is ``eta0`` and R the largest norm
-    of a row. It stops after an epoch without mistakes, or when the loss settles (``tol``). With ``tol=None``,
-    Rosenblatt's rule, only an epoch without mistakes ends it. If a hyperplane with margin M separates the classes (its
-    intercept in units of R), it makes at most 2 R²/M² updates (Novikoff's theorem); without an intercept, R²/M². Rows
-    that are equal in all terms and in class are merged, the order of the table has no effect, and the weight of a row
-    multiplies η. With ``shuffle=False`` each epoch takes the rows one by one in the order of the table, as in online
-    learning. scikit-learn's perceptron changes its intercept by η y.
+    of a row. It stops after an epoch without mistakes, or when the loss settles (``tol``). With ``tol=None``, which is
+    Rosenblatt's rule, only an epoch without mistakes ends the fit. With three classes or more, each class is separated
+    from all others. If a hyperplane with margin M separates the classes (with the intercept in units of R), the fit
+    makes at most 2 R²/M² updates (Novikoff's theorem), or R²/M² without an intercept. Rows that are equal in all terms
+    and in class are merged, the order of the table has no effect, and the weight of a row multiplies η. With
+    ``shuffle=False`` each epoch takes the rows one by one in the order of the table, as in online learning.
+    scikit-learn's perceptron changes its intercept by η y.
 
     See Also
     --------
@@ -126,7 +127,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
     def partial_fit(
         self, X: TableLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Update the model with further rows; the earlier ones are not needed any more.
+        """Update the model with further rows; the rows of earlier calls are not needed any more.
 
         The method makes one pass over the rows in their order, whatever ``shuffle`` is, so that several batches give
         the same hyperplane as one call with all their rows. R is the largest norm of the rows so far. A model that was
@@ -140,7 +141,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), optional
-            All labels that y may ever have; needed at the first call.
+            All labels that y may have in any call; required in the first call.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of the updates; a weight of 0 leaves the row out.
 
@@ -263,7 +264,7 @@ class Perceptron(ClassifierMixin, BasePlanes):
 
     @cached_property
     def novikoff_bound_(self) -> Floats:
-        """Novikoff's bound on the updates of each plane, from the rows, which are retained until it is asked for."""
+        """Novikoff's bound on the number of updates of each hyperplane, computed at the first access."""
         check_is_fitted(self)
         bounds = self.__dict__.get("_bounds")
         if bounds is None:  # another thread has computed them meanwhile

@@ -120,8 +120,8 @@ class GrowingEstimator(TableEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classifiers: the most probable class, or the class of least expected cost if there is a cost matrix; the
-            first one on a tie. Regressors: the value of the leaf, or the mean over the trees.
+            Classifiers: the most probable class, or the class of the lowest expected cost if there is a cost matrix; of
+            several such classes, the first. Regressors: the value of the leaf or, in a forest, the mean over the trees.
         """
         if self._is_class_target:
             codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
@@ -146,7 +146,7 @@ def _has_one_output(model: TableEstimator) -> bool:
 
 @lazy_for_collections(_has_one_output)
 def predict_proba(self: TableEstimator, X: TableLike) -> Floats:
-    """Predict the class probabilities of each row: those of its leaf (forests: the mean over trees).
+    """Predict class probabilities: those of the leaf of each row, or, in a forest, their mean over the trees.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def predict_log_proba(self: TableEstimator, X: TableLike) -> Floats:
     Returns
     -------
     ndarray of shape (n_samples, n_classes), or a list of these
-        As `predict_proba`.
+        In the form of `predict_proba`.
     """
     proba = predict_proba(self, X)
     with np.errstate(divide="ignore"):

@@ -168,25 +168,26 @@ class BaseTree(GrowingEstimator):
         maxcompete, maxsurrogate : int, default=4 and 5
             Maximum numbers of competing and of surrogate splits stored at each node.
         usesurrogate : {0, 1, 2}, default=2
-            Rows with a missing value stop at the node (0), follow surrogates or stop (1), or follow surrogates or the
-            majority (2).
+            What happens to rows with a missing value at a split. 0: they stop at the node. 1: they follow surrogates,
+            and stop if these are missing too. 2: they follow surrogates, and the majority if these are missing too.
         surrogatestyle : {0, 1}, default=0
-            Agreement as a fraction of all rows split (0), or of those in which the surrogate is not missing (1).
+            The agreement of a surrogate is a fraction of all rows of the split (0), or of the rows in which the
+            surrogate's column is not missing (1).
         maxdepth : int, default=30
-            Depth of the tree, at most 30.
+            Maximum depth of the tree, at most 30.
         xval : int or array of fold numbers, default=10
-            Folds of the cross-validation; 0: none.
+            Number of folds of the cross-validation (0: none), or the fold number of each row.
         prior : array-like or dict by label, optional
             Classification: prior class probabilities.
         loss : array-like, frame or dict of dicts, optional
-            Classification: cost of predicting class j (column) for a row of class i (row).
+            Classification: cost of predicting class j (column of the matrix) for a row of class i (row of the matrix).
         split : {"gini", "information"}, default="gini"
             Classification: split criterion.
         shrink : float, optional
             "poisson" and "exp": coefficient of variation of the prior of the leaf rates, which are shrunk towards the
             overall rate. None: 1, or 0 with ``error="sqrt"``.
         error : {"deviance", "sqrt"}, default="deviance"
-            "poisson" and "exp": error of held-out rows.
+            "poisson" and "exp": how the error of held-out rows is measured.
         cost : array-like or dict by column name, optional
             Cost of each column.
         rpart_quirks : bool, default=False
@@ -230,13 +231,13 @@ class BaseTree(GrowingEstimator):
         ----------
         X : table of shape (n_samples, n_features), or stream
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or a
-            list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
-            that is read in chunks, as by `spinney.scan`: y, sample_weight, exposure and groups may then be the names of
-            its columns. A stream needs `max_bins`.
+            list of rows. Strings, categories, booleans and missing values need no encoding. A stream is a table that is
+            read in chunks, such as that of `spinney.scan`: y, sample_weight, exposure and groups may then be the names
+            of its columns. A stream needs `max_bins`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice; a weight of 0 leaves it out.
+            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
         X_val, y_val, sample_weight_val : optional
             Validation set that decides how far to grow; see `validation_fraction`.
         exposure : array-like of shape (n_samples,), optional
@@ -309,7 +310,7 @@ class BaseTree(GrowingEstimator):
         Parameters
         ----------
         X : table of shape (n_samples, n_features), optional
-            Rows to grow an unpruned tree on; None: the path of this fitted tree.
+            Rows on which an unpruned tree is grown first; None: the path of this fitted tree is returned.
         y : array-like, optional
             Target.
         sample_weight : array-like of shape (n_samples,), optional
@@ -343,7 +344,7 @@ class BaseTree(GrowingEstimator):
         alpha : float, optional
             Penalty per leaf, in the unit of the risk; branches whose penalty is at most this are pruned.
         cp : float, optional
-            The same as a fraction of the root's risk; in a tree grown by rpart's rules it may be negative.
+            The penalty as a fraction of the root's risk; in a tree grown by rpart's rules it may be negative.
 
         Returns
         -------

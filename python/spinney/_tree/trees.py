@@ -77,7 +77,7 @@ class DecisionTreeRegressor(RegressorMixin, BaseTree):
 
 @estimator
 class ExtraTreeClassifier(DecisionTreeClassifier):
-    """A classification tree whose split thresholds are drawn at random; the criterion chooses between columns.
+    """A classification tree that draws a random threshold for each column, and splits on the best of these columns.
 
     See Also
     --------
@@ -98,7 +98,7 @@ class ExtraTreeClassifier(DecisionTreeClassifier):
 
 @estimator
 class ExtraTreeRegressor(DecisionTreeRegressor):
-    """A regression tree whose split thresholds are drawn at random; the criterion chooses between columns.
+    """A regression tree that draws a random threshold for each column, and splits on the best of these columns.
 
     See Also
     --------

@@ -344,9 +344,10 @@ def _exchanged(is_positive: NDArray[np.bool_], noise: float, rng: np.random.Gene
 
 
 def make_darts(n_samples: int = 200, *, random_state: Seed = None) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
-    """Draw hits of four darts players: most hits scatter around a corner of the board, some hit a distant spot exactly.
+    """Draw throws of four darts players: most scatter around a corner of the board, some all hit one distant spot.
 
-    The wide scatter suits a linear rule, the tight spots need nearest neighbours, and a stack of both uses both.
+    A linear rule predicts the widely scattered throws well, nearest neighbours those on the spots, and a stack of the
+    two models both.
 
     Parameters
     ----------
@@ -358,7 +359,7 @@ def make_darts(n_samples: int = 200, *, random_state: Seed = None) -> tuple[NDAr
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        Where each dart hit; the centre of the board is (0, 0).
+        Coordinates of the hit of each dart; the centre of the board is (0, 0).
     y : ndarray of shape (n_samples,)
         Name of the thrower.
 

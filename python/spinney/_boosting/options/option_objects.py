@@ -53,14 +53,15 @@ class Growth(Options):
     Parameters
     ----------
     order : {"leaf", "depth", "symmetric"}, default="leaf"
-        Which leaf to split next: the one with the largest gain, or level by level. "symmetric" makes the same split in
-        all nodes of a level, the one with the largest total gain; a node in which a side would have too few rows is not
-        split.
+        Which leaf to split next. "leaf": the one with the largest gain. "depth": level by level. "symmetric": level by
+        level, with the same split in all nodes of a level, the one with the largest total gain; a node in which a side
+        would have too few rows is not split.
     forced_splits : dict, optional
-        The first splits of every tree: ``{"feature": column, "threshold": number}``, or ``"categories"`` that go left
-        instead of the threshold, with child splits as ``"left"`` and ``"right"``. Thresholds are exact, whatever the
-        bins are; missing values go to the side with the lower loss. A split that leaves too few rows on a side is an
-        error; if rows are drawn at random, a tree that cannot make the split is grown without it.
+        The first splits of every tree: ``{"feature": column, "threshold": number}``. For a categorical column,
+        ``"categories"``, the list of categories that go left, replaces the threshold. Child splits, in the same form,
+        are entries ``"left"`` and ``"right"``. Thresholds are exact, not rounded to bins; missing values go to the side
+        with the lower loss. A split that leaves too few rows on a side is an error; if rows are drawn at random, a tree
+        that cannot make the split is grown without it.
     n_parallel_trees : int, default=1
         Number of consecutive trees that are fitted to the same gradients, each on its own random rows and columns, and
         averaged. ``n_estimators`` counts all trees.
@@ -80,15 +81,16 @@ class Growth(Options):
 
 @dataclass(frozen=True, repr=False)
 class Regularization(Options):
-    """Limits on splits and leaf values, besides `l2_regularization`: the value of the parameter `regularization`.
+    """Regularisation in addition to `l2_regularization`: the value of the parameter `regularization`.
 
     Parameters
     ----------
     l1 : float, default=0.0
         L1 penalty on leaf values.
     max_step : float, "auto" or None, default="auto"
-        Largest absolute leaf value, before the learning rate. "auto": the Newton step, damped beyond 1.5 for losses
-        whose second derivative is not constant. None: the Newton step, however large.
+        Largest absolute leaf value, before it is multiplied by the learning rate. "auto": for losses whose second
+        derivative is not constant, leaf values above 1.5 grow only with the logarithm of the Newton step; other losses
+        have no limit. None: no limit.
     min_hessian_leaf : float, default=1e-3
         Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
@@ -117,9 +119,9 @@ class Regularization(Options):
 class Goss(Options):
     """Gradient-based one-side sampling of rows (GOSS): a value of the parameter `sampling`.
 
-    ``sampling="goss"`` means ``Goss()``. The rows with the largest gradients are used, and a random sample of the
-    others, weighted so that it stands for all of them. ``subsample`` is the fraction of both together; with
-    ``subsample="auto"``, a tenth of all rows is drawn from the others.
+    ``sampling="goss"`` means ``Goss()``. Each round uses the rows with the largest gradients and a random sample of the
+    other rows, which is weighted so that it stands for all of them. ``subsample`` is the fraction of both together;
+    with ``subsample="auto"``, the random sample is a tenth of all rows.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ class Dart(Options):
 
     ``dart=True`` means ``Dart()`` and a number its `rate`. A round that drops k others is scaled by 1 / (k + 1), and
     the dropped rounds by k / (k + 1). ``warm_start`` and staged predictions are not supported, as later rounds change
-    earlier ones. Early stopping keeps the model as it was after its best round.
+    earlier ones. Early stopping returns the model as it was after its best round.
 
     Parameters
     ----------
@@ -204,11 +206,11 @@ class CategoryOptions(Options):
     Parameters
     ----------
     max_one_hot : int, default=4
-        With up to this many categories in a node, each is tried against the rest. More are sorted by their gradients
-        and split like numbers.
+        With up to this many categories in a node, each is tried against the rest. If there are more, they are sorted by
+        their gradients and split like numbers.
     smoothing : float, default=10.0
-        Added to the sum of second derivatives of each category when categories are sorted. Categories with fewer rows
-        than this in a node are not split off: they stay together.
+        Number that is added to the sum of second derivatives of each category when categories are sorted. Categories
+        with fewer rows than this number in a node are not separated from each other.
     l2 : float, default=10.0
         Additional L2 penalty on both sides when a split by sorted categories is evaluated.
 
@@ -229,8 +231,8 @@ class LinearLeaves(Options):
     """Leaves with linear functions instead of constants: the value of the parameter `linear_leaves`.
 
     ``linear_leaves=True`` means ``LinearLeaves()``. Each leaf fits a ridge regression on the numeric columns of its
-    path. Values of a column are clipped to the range of the leaf's training rows, so that the function does not
-    extrapolate. A row in which one of these columns is missing gets the leaf's constant. Not supported with
+    path. In prediction, the value of a column is clipped to its range in the leaf's training rows, so that the function
+    does not extrapolate. A row in which one of these columns is missing gets the leaf's constant. Not supported with
     ``absolute_error``, ``quantile``, ``mape`` and ``huber``, nor with monotonic constraints.
 
     Parameters

@@ -48,10 +48,11 @@ def _link(formula: ScoreFormula) -> FittedBoosting:
 
 @estimator
 class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
-    """Weak classifiers fitted one after the other, with larger weights on rows that earlier ones misclassified.
+    """AdaBoost: classifiers fitted one after the other, with larger weights on rows that earlier ones misclassified.
 
     The weight of a member's vote depends on its error. By default members are stumps, which are trees of one split. Any
-    estimator may be a member; one whose `fit` takes no weights is fitted to rows drawn in proportion to their weights.
+    estimator may be a member. A member whose `fit` takes no weights is fitted to rows drawn in proportion to their
+    weights.
 
     With ``algorithm="m1"`` and ``"samme"`` the members vote, and `decision_function` has scikit-learn's scale. The
     score of a class is the total weight of the members that vote for it, minus the total weight of the others divided
@@ -61,7 +62,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
 
     See Also
     --------
-    GradientBoostingClassifier : Boosts any loss; ``loss="exponential"`` is AdaBoost's.
+    GradientBoostingClassifier : Gradient boosting for many losses; ``loss="exponential"`` is that of AdaBoost.
 
     References
     ----------
@@ -177,7 +178,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Yields
         ------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As `decision_function`.
+            In the form of `decision_function`.
         """
         check_is_fitted(self)
         for scores, weight in zip(self._staged_scores(X), np.cumsum(self.estimator_weights_), strict=True):
@@ -253,7 +254,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Yields
         ------
         ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
+            In the form of `predict_proba`.
         """
         for scores in self._staged_scores(X):
             yield _link(self._formula).predicted(scores)
@@ -281,9 +282,8 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     def shap_values(self, X: TableLike, *, interactions: bool = False, background: TableLike = None) -> ShapValues:
         """Shapley values of the columns for each score, by TreeSHAP; only for members that are trees.
 
-        The base value plus the values of all columns is the score that `decision_function` returns. Where the value of
-        the split's column counts as unknown, both branches are followed in proportion to the weights of that tree's
-        training rows.
+        The base value plus the values of all columns is the score that `decision_function` returns. Where the column of
+        a split counts as unknown, both branches are followed, weighted by that tree's training rows.
 
         Parameters
         ----------
@@ -331,8 +331,8 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Yields
         ------
         ndarray of shape (n_samples,)
-            Margins, negative for misclassified rows. They are divided by the largest margin that the rounds could have
-            given, so that those of the training rows lie between -1 and 1.
+            Margins, negative for misclassified rows. They are divided by the largest margin that the rounds so far can
+            give, so that the margins of the training rows lie between -1 and 1.
         """
         check_is_fitted(self)
         reach = 0.0
@@ -353,7 +353,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The values of the last round of `staged_margins`.
+            The margins that `staged_margins` yields after the last round.
         """
         check_is_fitted(self)
         reach = float(np.cumsum(self._reach)[-1])  # in the order of the rounds, as in `staged_margins`
@@ -401,15 +401,16 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
 
 @estimator
 class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
-    """Regressors fitted one after the other, each with larger weights on rows with large errors (AdaBoost.R2).
+    """AdaBoost.R2: regressors fitted one after the other, with larger weights on rows with large errors.
 
     The error of a member is its mean loss relative to the largest loss of a row; the prediction is the weighted median
-    of the members' predictions. Members that take weights are fitted with weights; ``resample=True`` draws samples, as
-    the original algorithm does. There are no Shapley values: a median is not a sum of contributions of columns.
+    of the members' predictions. Members that take weights are fitted with weights; with ``resample=True``, they are
+    fitted to samples, as in the original algorithm. The model has no Shapley values, because a median is not a sum of
+    contributions of columns.
 
     See Also
     --------
-    GradientBoostingRegressor : Boosts any loss, and is usually more accurate.
+    GradientBoostingRegressor : Gradient boosting for many losses, usually more accurate.
 
     References
     ----------

@@ -372,7 +372,7 @@ class FunctionalBoostingClassifier(ClassifierMixin, BaseFunctionalBoosting):
         Yields
         ------
         ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
+            In the form of `predict_proba`.
         """
         for scores in self._staged_scores(X):
             yield self.functions_.predicted(scores)

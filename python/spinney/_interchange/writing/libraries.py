@@ -31,9 +31,10 @@ def to_lightgbm(model: TableEstimator) -> str:
     ----------
     model : estimator
         A fitted tree, forest, gradient boosting or AdaBoost classifier. Class probabilities of trees and forests become
-        raw scores, one column for each class. Not supported: linear leaves and combinations of columns (fit boosting
-        with ``linear_leaves=False``), the losses "focal" and "smooth_hinge", gentle AdaBoost of three or more classes,
-        costs, isolation forests, surrogate splits, oblique splits and several outputs.
+        raw scores, one column for each class. Not supported: linear leaves and combined columns, which boosting may
+        have with default settings (fit it with ``linear_leaves=False``), the losses "focal" and "smooth_hinge",
+        AdaBoost with ``algorithm="gentle"`` and three or more classes, costs, isolation forests, surrogate splits,
+        oblique splits and several outputs.
 
     Returns
     -------
@@ -319,9 +320,9 @@ def to_treelite(model: TableEstimator) -> Any:
     ----------
     model : estimator
         A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest; an exported isolation forest
-        predicts the mean path length. Not supported: linear leaves and combinations of columns (fit boosting with
-        ``linear_leaves=False``), the losses "focal" and "smooth_hinge", gentle AdaBoost of three or more classes,
-        costs, surrogate splits, oblique splits and several outputs.
+        predicts the mean path length. Not supported: linear leaves and combined columns, which boosting may have with
+        default settings (fit it with ``linear_leaves=False``), the losses "focal" and "smooth_hinge", AdaBoost with
+        ``algorithm="gentle"`` and three or more classes, costs, surrogate splits, oblique splits and several outputs.
 
     Returns
     -------

@@ -29,8 +29,9 @@ def to_onnx(model: TableEstimator) -> Any:
     ----------
     model : estimator
         A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest, or an average of these: a
-        vote, or a stack with ``final_estimator="greedy"``. Not supported: surrogate splits, several classification
-        outputs, and boosting with the losses "ordinal", "normal" and "squared_log_error" or with several quantiles.
+        voting ensemble, or a stack with ``final_estimator="greedy"``. Not supported: surrogate splits, several
+        classification outputs, and boosting with the losses "ordinal", "normal" and "squared_log_error" or with several
+        quantiles.
 
     Returns
     -------

@@ -27,10 +27,11 @@ def to_pmml(model: TableEstimator) -> str:
     Parameters
     ----------
     model : estimator
-        A fitted tree, forest, gradient boosting or AdaBoost classifier, or an average of these: a vote, or a stack with
-        ``final_estimator="greedy"``. Not supported: linear leaves and combinations of columns (fit boosting with
-        ``linear_leaves=False``), the losses "focal" and "smooth_hinge", gentle AdaBoost of three or more classes,
-        ``unseen="other"``, costs, isolation forests, surrogate splits, oblique splits and several outputs.
+        A fitted tree, forest, gradient boosting or AdaBoost classifier, or an average of these: a voting ensemble, or a
+        stack with ``final_estimator="greedy"``. Not supported: linear leaves and combined columns, which boosting may
+        have with default settings (fit it with ``linear_leaves=False``), the losses "focal" and "smooth_hinge",
+        AdaBoost with ``algorithm="gentle"`` and three or more classes, ``unseen="other"``, costs, isolation forests,
+        surrogate splits, oblique splits and several outputs.
 
     Returns
     -------

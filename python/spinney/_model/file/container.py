@@ -26,7 +26,7 @@ CHECKPOINT = "checkpoint"  # kind of a file that holds the rounds of an unfinish
 
 
 class ModelFileError(ValueError):
-    """An unusable model file, or pickle of a model.
+    """Error for a model file, or a pickle of a model, that cannot be loaded.
 
     The file is damaged, truncated, not a model file, or written by a newer spinney; the message names the problem and
     the remedy.

@@ -65,10 +65,11 @@ def plot_importances(model: TableEstimator, *, max_columns: int = 15, ax: Axes |
 
 
 def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
-    """Plot the cross-validated error of the trees of the pruning sequence against their size.
+    """Plot the cross-validated error of the nested pruned trees against their size.
 
     Bars (a band, if there are many trees) are one standard error. The dashed line is the lowest error plus the number
-    of standard errors that `rule` allows; the ring is the selected tree, the smallest that is not above the line.
+    of standard errors that `rule` allows; the ring marks the selected tree, which is the smallest one not above the
+    line.
 
     Parameters
     ----------
@@ -197,12 +198,12 @@ def plot_learning_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axe
     """Plot the loss of the training rows, and of the validation set if there is one, after each round.
 
     The ring is the round with the lowest loss of the validation set. With a metric (``scoring``), the curve of the
-    validation set is its negative, on a second axis.
+    validation set shows the metric, with its sign changed, on a second axis.
 
     Parameters
     ----------
     model : estimator
-        A fitted `GradientBoostingClassifier` or `GradientBoostingRegressor`.
+        A fitted gradient boosting model.
     ax : Axes, optional
         Where to draw; None: a new figure.
 

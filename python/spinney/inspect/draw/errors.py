@@ -51,7 +51,7 @@ def plot_errors(
     Parameters
     ----------
     models : estimator or dict from str to estimator
-        The curve of a stack is the error with its first member, its first two, and so on. Models without
+        The models. The curve of a stack is the error with its first member, its first two, and so on. Models without
         `staged_predict`, such as a single tree, are horizontal lines. Models that are not fitted are fitted to X and y.
     X_test, y_test : table and array-like
         Test rows.
@@ -186,7 +186,7 @@ def plot_tuning(
     Parameters
     ----------
     model : estimator
-        Of any library; it is cloned.
+        An estimator of any library; it is cloned.
     X : table of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,)

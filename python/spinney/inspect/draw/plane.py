@@ -199,7 +199,7 @@ def _points(ax: Axes, reader: TreeReader, xs: Floats, ys: Floats, y: Any, span: 
 
 
 def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes | None = None) -> Axes:
-    """Plot rows so that those with many common leaves are close to each other.
+    """Plot rows in a plane, in which rows that share many leaves of a forest are close to each other.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def plot_outlier_scores(
     Returns
     -------
     Axes
-        The axes. The line at 10 marks scores that are worth a look.
+        The axes. The line at 10 is the score above which rows are candidates for outliers.
 
     Examples
     --------
@@ -303,7 +303,7 @@ def plot_isolation(
     model : IsolationForest or OneClassSVM
         Fitted, on numeric columns.
     X : table of shape (n_samples, n_features)
-        Rows. Other columns are fixed at their median.
+        Rows. Columns that are not drawn are fixed at their median.
     features : two names or positions, optional
         Columns on the x and y axis; None: the first two.
     ax : Axes, optional

@@ -218,9 +218,9 @@ def plot_tree(
         True: class probabilities, and the fraction of all rows. False: the weight of each class, and the number of
         rows. None: class probabilities, and both the number and the fraction of the rows.
     label : {"all", "root", "none"}, default="all"
-        Which boxes have labels that say what a number is, as in "n = 50".
+        Which boxes have labels that name each number, as in "n = 50".
     precision : int, optional
-        scikit-learn's name of `decimals`.
+        The name that scikit-learn has for `decimals`.
     fontsize : float, optional
         Size of the font of predictions in points; other texts are a tenth smaller. None: the tree fits the axes.
 

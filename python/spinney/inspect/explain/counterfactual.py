@@ -69,8 +69,9 @@ class Counterfactuals(ShownAsTable):
     wanted : str
         Description of the wanted prediction.
     is_exact : bool
-        Whether no smaller change of the allowed columns exists: True for single trees without surrogates. Otherwise
-        the search tries all changes of one column, and continues from the most promising ones.
+        Whether it is certain that no smaller change of the allowed columns exists: True for single trees without
+        surrogates. For other models, the search tries all changes of one column, and continues from the most promising
+        ones.
 
     Examples
     --------

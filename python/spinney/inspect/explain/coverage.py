@@ -117,10 +117,10 @@ def coverage_report(
     method : str, optional
         As in `predict_interval` or `predict_set`; None: their default.
     bins : int, default=5
-        Also report the coverage by this number of quantile bins of the prediction, or by the predicted class; 0: do
-        not.
+        Number of quantile bins of the prediction by which the coverage is also reported; for classifiers, it is
+        reported by the predicted class. 0: only the coverage of all rows is reported.
     groups : array-like of shape (n_samples,), optional
-        Report the coverage by these labels instead.
+        Labels by which the coverage is reported instead.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows.
     offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional

@@ -218,9 +218,10 @@ def partial_dependence(
     individual : bool, default=False
         Whether to return the predictions of single rows too (individual conditional expectations).
     grid : {"quantiles", "even"} or values, default="quantiles"
-        Values of the column. All values that occur, if there are at most `n_points` of them or they are categories;
-        otherwise "quantiles", `n_points` of the values that occur, or "even", as many evenly spaced values. Or the
-        values themselves; for two columns, a pair of sequences.
+        Values of the column at which predictions are averaged. If the column has at most `n_points` different values,
+        or categories, all of them. Otherwise "quantiles": `n_points` of the values that occur, at evenly spaced
+        quantiles; "even": `n_points` evenly spaced values. The values may also be passed; for two columns, as a pair of
+        sequences.
     n_points : int, default=50
         Maximum number of values of a column of numbers or dates. The grid of two columns has up to the square of this
         number of points.
@@ -229,7 +230,7 @@ def partial_dependence(
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in the mean and in the quantiles.
     output : class label, or number of an output, optional
-        Class or output to explain. None: the second of two classes; otherwise all of them.
+        Class or output to explain. None: the second of two classes; otherwise all classes or outputs.
     response_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
         Method that predicts. "auto": class probabilities, if the model has them; else scores or values.
     method : {"auto", "brute", "recursion"}, default="auto"

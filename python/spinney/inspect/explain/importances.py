@@ -116,7 +116,7 @@ class Importances(ShownAsTable):
 
     @property
     def measure(self) -> str:
-        """Description of the numbers."""
+        """Description of how importance is measured."""
         return MEASURES.get(self.loss or self.kind, f"decrease in {self.loss} when permuted")
 
     @property
@@ -278,8 +278,8 @@ def permutation_importance(
     y : array-like of shape (n_samples,)
         Their target.
     rows : {"given", "out_of_bag"}, default="given"
-        "given": the rows as they are. "out_of_bag": `X` and `y` are the training data of a forest of spinney, and each
-        row is predicted by its out-of-bag trees.
+        "given": all trees predict each row. "out_of_bag": `X` and `y` are the training data of a forest of spinney, and
+        each row is predicted by the trees that were not trained on it.
     cv : int, splitter or list of (train, test) positions, optional
         Fit copies of the model on the training rows of each fold, and permute its test rows. The standard error is
         over the folds.

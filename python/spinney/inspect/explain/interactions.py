@@ -168,11 +168,11 @@ def interaction_strength(
     max_columns : int, default=8
         Number of columns among which pairs are computed: those with the strongest interactions.
     n_rows : int, default=200
-        Number of sampled rows. The time grows with its square, and with the square of `max_columns`.
+        Number of sampled rows. The time grows with the square of this number, and with the square of `max_columns`.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows.
     output : class label, or number of an output, optional
-        Class or output to explain. None: all of them together.
+        Class or output to explain. None: all classes or outputs together.
     response_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
         Method that predicts. The scores of a boosted model without interactions are additive; its probabilities are
         not, because of the link function.

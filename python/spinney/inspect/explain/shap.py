@@ -381,10 +381,10 @@ def shap_values(
     """Return the contribution of each column to each prediction: Shapley values by TreeSHAP.
 
     The base value (the weighted mean prediction for the training rows) and the values of all columns add up to the
-    prediction (for classifiers, the class probabilities). Where the value of a split's column counts as unknown, both
-    branches are followed in proportion to the training weight. If a surrogate decides because the split's column is
-    missing, its decision counts as that column's. `AdaBoostRegressor` raises a TypeError, because a median is not a sum
-    of contributions.
+    prediction (for classifiers, the class probabilities). Where the column of a split counts as unknown, both branches
+    are followed, weighted by their training rows. If a surrogate decides because the split's column is missing, its
+    decision counts as that column's. `AdaBoostRegressor` raises a TypeError, because a median is not a sum of
+    contributions.
 
     Parameters
     ----------

@@ -28,8 +28,8 @@ class TreeExplainer:
     model : estimator
         A fitted model with the method `shap_values`: trees, forests, gradient boosting or AdaBoost classifiers.
     data : table of shape (n_background, n_features), optional
-        Rows that supply the values of unknown columns. None: both branches are followed in proportion to the weight of
-        the training rows.
+        Rows that supply the values of unknown columns (interventional values). None: at a split on an unknown column,
+        both branches are followed, weighted by their training rows.
     model_output : {"raw"}, default="raw"
         What is explained: class probabilities of trees and forests; scores of boosting, such as log-odds.
     feature_perturbation : {"auto", "interventional", "tree_path_dependent"}, default="auto"

@@ -231,7 +231,7 @@ def search_table(
     sample_weight: ColumnLike = None,
     categorical_features: Iterable[str | int] = (),
 ) -> SearchTable:
-    """Return every split of every column that a tree would consider at its root.
+    """Return every split of every column that a tree would consider at its root, with its gain.
 
     Parameters
     ----------

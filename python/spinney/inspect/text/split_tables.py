@@ -222,7 +222,7 @@ def split_table(
     categorical: bool = False,
     unit: Unit = "bits",
 ) -> SplitTable:
-    """Return every split of one column that a tree would consider at its root.
+    """Return every split of one column that a tree would consider at its root, with its gain.
 
     Numbers are split halfway between adjacent values; categories into two sets (all bipartitions for multiclass
     targets and up to ten categories, else in the order of their means); missing values are tried on either side and

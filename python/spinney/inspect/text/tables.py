@@ -308,11 +308,11 @@ def write_json(value: object, indent: int | None = None) -> str:
 
 
 def importance_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
-    """Return the columns ranked by their fraction of the total decrease of the impurity (boosting: of the total gain).
+    """Return the columns and their importances: fractions of the decrease of the impurity (boosting: of the gain).
 
     In a tree with surrogates, a surrogate is credited with the gain of the split times its adjusted agreement.
 
-    The split search favours columns with many distinct values or categories, and so does this measure; permutation
+    This measure favours columns with many distinct values or categories, as the search for splits does; permutation
     importance on held-out rows is less biased.
 
     Parameters

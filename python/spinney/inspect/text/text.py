@@ -29,7 +29,7 @@ def export_text(
     surrogates: bool = False,
     competitors: bool = False,
 ) -> str:
-    """Write a tree as indented text.
+    """Return a tree as indented text.
 
     Each line has the condition of a branch, the training rows that satisfy it and their class probabilities (or mean
     and standard deviation); leaves end with an arrow and the prediction.

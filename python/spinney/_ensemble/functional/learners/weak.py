@@ -200,7 +200,8 @@ _LEAST_RIDGE = 1e-8  # the kernel matrix of equal rows is singular
 class Neighbors(WeakLearner):
     """k-nearest neighbours regression, with the Euclidean distance of the scaled columns.
 
-    Means are weighted; a row of weight 2 counts as one neighbour. All stored rows are used in every round.
+    The mean of the neighbours is weighted; a row of weight 2 is a single neighbour. All stored rows are used in every
+    round.
 
     Parameters
     ----------
