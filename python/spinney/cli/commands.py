@@ -121,8 +121,8 @@ def demo(**options: Any) -> None:
 def study(table: Path, target: str | None, out: Path | None, as_json: bool, **options: Any) -> None:
     r"""Fit several models to TABLE, compare them, save the best and write a report.
 
-    TABLE is a CSV, Parquet, Arrow or Excel file, or - for standard input. Numbers, text, dates and missing values are
-    used as they are. A fifth of the rows is held out as a test set. On the other rows, a pruned tree, gradient
+    TABLE is a CSV, Parquet, Arrow or Excel file, or - for standard input. Text, dates and missing values need no
+    encoding or imputation. A fifth of the rows is held out as a test set. On the other rows, a pruned tree, gradient
     boosting, forests, a linear model, AdaBoost, k-NN, an SVM and a stack of them are cross-validated on the same folds
     and compared with a baseline. Identifier columns and target leaks are excluded and reported; --keep includes them.
 
@@ -187,7 +187,9 @@ def explain(model: Path, table: Path, as_json: bool, **request: Any) -> None:
 
 @command
 def show(model: Path, **options: Any) -> None:
-    r"""Print a saved MODEL as text, with its columns and their importances; of an ensemble, only the columns.
+    r"""Print a saved MODEL: its columns and their importances, and a decision tree as text.
+
+    Of an ensemble, only the columns are printed; --tree prints one of its trees.
 
     \b
     Example
@@ -233,8 +235,8 @@ def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **opt
 def compare(table: Path, target: str | None, plot: Path | None, as_json: bool, **options: Any) -> None:
     r"""Compare models on TABLE by cross-validation on the same folds.
 
-    A baseline that ignores the columns is included. Differences are paired by fold; their standard errors and p-values
-    are those of the corrected resampled t-test, with Holm's correction for all pairs of models. Ctrl-C ends the
+    A baseline that ignores the columns is included. Scores are compared fold by fold; the standard errors and p-values
+    of the differences are those of the corrected resampled t-test, with Holm's correction for the number of models. Ctrl-C ends the
     comparison with the models that are finished.
 
     \b
@@ -291,7 +293,8 @@ def convert(file: Path, out: Path | None) -> None:
 def export(model: Path, **options: Any) -> None:
     r"""Export a saved MODEL to another format, for a runtime, a database or a compiler.
 
-    An error names what a format does not support. The user guide has a table of what each format supports.
+    If the format does not support the model, an error states why. The user guide has a table of what each format
+    supports.
 
     \b
     Example
