@@ -236,8 +236,8 @@ def compare(table: Path, target: str | None, plot: Path | None, as_json: bool, *
     r"""Compare models on TABLE by cross-validation on the same folds.
 
     A baseline that ignores the columns is included. Scores are compared fold by fold; the standard errors and p-values
-    of the differences are those of the corrected resampled t-test, with Holm's correction for the number of models. Ctrl-C ends the
-    comparison with the models that are finished.
+    of the differences are those of the corrected resampled t-test, with Holm's correction for the number of models.
+    Ctrl-C ends the comparison with the models that are finished.
 
     \b
     Example
