@@ -6,7 +6,7 @@
 //   2. its line here, with the text for the estimators' docstrings
 //   3. its derivatives in tests/oracle/boosting.py
 //   4. its fingerprint in tests/fingerprints/boosting.py
-//   5. its sentence in docs/guide/boosting.rst
+//   5. its sentence in docs/guide/losses.rst
 #pragma once
 
 #include <cstddef>
