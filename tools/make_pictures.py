@@ -97,7 +97,7 @@ def shrinkage() -> Any:
         lowest = int(np.mean(errors, axis=0).argmin())
         marker = CLASS_MARKERS[k]
         ax.plot(strengths[lowest], np.mean(errors, axis=0)[lowest], marker, color=CLASS_COLOURS[k], markersize=8)
-    ax.set(xscale="log", xlabel="strength of the shrinkage", ylabel="error on rows not seen (RMSE)")
+    ax.set(xscale="log", xlabel="strength of the shrinkage", ylabel="error on test rows (RMSE)")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     return figure
@@ -379,13 +379,13 @@ def names_by_rows() -> Any:
     }
     figure, axes = mpl.pyplot.subplots(1, 2, figsize=(8.5, 3.2), sharey=True)
     for ax, (title, model) in zip(axes, kinds.items(), strict=True):
-        found: dict[str, list[float]] = {"as they are": [], "rare ones are one, many pay": [], "left out": []}
+        found: dict[str, list[float]] = {"without the rules": [], "with both rules": [], "without the column": []}
         for size in sizes:
             X = pd.DataFrame(x, columns=list("abcd")).assign(name=[f"n{i // size:04d}" for i in rng.permutation(2000)])
             for label, row in found.items():
-                table = X.drop(columns="name") if label == "left out" else X
-                names = None if label == "left out" else ["name"]
-                least = 1 if label == "as they are" else 5
+                table = X.drop(columns="name") if label == "without the column" else X
+                names = None if label == "without the column" else ["name"]
+                least = 1 if label == "without the rules" else 5
                 fitted = clone(model).set_params(min_samples_category=least, categorical_features=names)
                 fitted.fit(table[:1000], y[:1000])
                 row.append(roc_auc_score(y[1000:], fitted.predict_proba(table[1000:])[:, 1]))

@@ -28,7 +28,7 @@ def ranking() -> Any:
     models = {
         "lambdamart": spinney.GradientBoostingRanker(**shape).fit(X, y, groups=groups),
         "pairwise": spinney.GradientBoostingRanker("pairwise", **shape).fit(X, y, groups=groups),
-        "grades as numbers": spinney.GradientBoostingRegressor(**shape).fit(X, y),
+        "regression on the grades": spinney.GradientBoostingRegressor(**shape).fit(X, y),
     }
     figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
     places = np.arange(1, 11)
@@ -36,7 +36,7 @@ def ranking() -> Any:
         scores = model.predict(new_X)
         found = [spinney.ranking_score(new_y, scores, new_groups, metric=f"ndcg@{p}") for p in places]
         ax.plot(places, found, marker="o", color=CLASS_COLOURS[k], linewidth=2, label=name)
-    ax.set(xlabel="first places of a list", ylabel="NDCG of lists not learned from")
+    ax.set(xlabel="top ranks", ylabel="NDCG of held-out lists")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     return figure
@@ -70,6 +70,6 @@ def survival() -> Any:
             ax.plot(at, curves[k], color=CLASS_COLOURS[k], linewidth=2)
         ax.set(title=name, xlabel="time", xlim=(0, 20), ylim=(0, 1.02))
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("share without an event")
+    axes[0].set_ylabel("probability of no event so far")
     axes[0].legend(frameon=False)
     return figure
