@@ -87,7 +87,7 @@ class Criterion:
             Risk of all rows together, at least 0, such as a weighted sum of squares. The node's impurity is the risk
             per unit of weight. A node of risk 0 is not split.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no method evaluate(y, weight). Write one.")
+        raise NotImplementedError(f"{type(self).__name__} has no method evaluate(y, weight). Implement it.")
 
     def split(self, y: Array, weight: Array, x: Array, is_category: bool) -> Any:
         """Goodness of each cut of a column.

@@ -28,7 +28,7 @@ def _pairs(U: ArrayLike, V: ArrayLike | None) -> tuple[Matrix, Matrix]:
     second = first if V is None else np.asarray(V, dtype=np.float64)
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
         raise ValueError(
-            f"A kernel needs two tables with the same columns, not arrays of the shapes {first.shape} and "
+            f"A kernel needs two tables with the same number of columns, not arrays of the shapes {first.shape} and "
             f"{second.shape}."
         )
     return first, second

@@ -68,7 +68,7 @@ class Checkpoint:
         self._next_write = 0.0
         folder = os.path.dirname(os.path.realpath(self._path))
         if not os.path.isdir(folder):
-            raise FileNotFoundError(f"checkpoint={self._path!r}: there is no folder '{folder}'. Make it first.")
+            raise FileNotFoundError(f"checkpoint={self._path!r}: there is no folder '{folder}'. Create it first.")
         if os.path.exists(self._path):
             with self._errors_named():
                 header, self._file = from_bytes(read_file(self._path), is_checkpoint=True)

@@ -42,7 +42,9 @@ def _initial_estimator(model: BaseBoosting) -> Any:
     fitted, rows = model.boosting_, np.zeros((1, 1))
     start = np.asarray(fitted.predicted(fitted.start[np.newaxis]))
     if fitted.n_outputs > 1 and model._is_class_target:
-        raise AttributeError("init_ is for one output: several outputs of classes start from boosting_.start.")
+        raise AttributeError(
+            "init_ exists for one output only. With several outputs, the initial scores are in boosting_.start."
+        )
     if model._is_class_target:
         labels = model.classes_
         return DummyClassifier().fit(np.repeat(rows, len(labels), axis=0), labels, sample_weight=start[0])
@@ -209,7 +211,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name."""
         parameter = TRAITS[self.loss].parameter if isinstance(self.loss, str) and self.loss in TRAITS else None
         if parameter is None or parameter.name not in self._other_names["alpha"]:
-            raise AttributeError("GradientBoostingRegressor.alpha is quantile or huber_share; this loss reads neither.")
+            raise AttributeError("GradientBoostingRegressor.alpha is quantile or huber_share; this loss uses neither.")
         return getattr(self, parameter.name)
 
     @alpha.setter

@@ -136,7 +136,7 @@ class Loss:
             return self.link
         if not (np.isfinite(cuts).all() and (np.diff(cuts) > 0).all()):
             raise ValueError(
-                f"loss='ordinal' finds no cuts between the classes at scores from {scores.min():g} to "
+                f"loss='ordinal' finds no thresholds between the classes at scores from {scores.min():g} to "
                 f"{scores.max():g}. Rescale offset, or lower learning_rate."
             )
         return ordinal_link(cuts)

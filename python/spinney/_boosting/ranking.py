@@ -161,7 +161,7 @@ def read_metric(name: str) -> tuple[str, int | None]:
     """Return the name of a metric such as "ndcg@10" and its cutoff; None: no cutoff."""
     metric, at, cutoff = name.partition("@")
     if metric not in METRICS or (at and not (cutoff.isdecimal() and int(cutoff) > 0)):
-        raise ValueError(f"{name!r} is no ranking metric. Use 'ndcg', 'map' or 'mrr', or with a cutoff 'ndcg@10'.")
+        raise ValueError(f"{name!r} is not a ranking metric. Use 'ndcg', 'map' or 'mrr', or with a cutoff 'ndcg@10'.")
     return metric, int(cutoff) if at else None
 
 

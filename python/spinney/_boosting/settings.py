@@ -233,7 +233,7 @@ class BoostingSettings(RoundSettings, BoosterParameters):
         """Return the value of a loss parameter."""
         value = vars(self)[name]
         if not isinstance(value, Real):
-            raise ValueError(f"loss={self.loss!r} takes one number as {name}. Several are for loss='quantile'.")
+            raise ValueError(f"loss={self.loss!r} takes one number as {name}. Several numbers need loss='quantile'.")
         return float(value)
 
     @property

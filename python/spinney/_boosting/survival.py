@@ -273,7 +273,7 @@ class SurvivalTarget(BoostingTarget):
         """Refuse any metric but the concordance."""
         for metric in settings.metrics:
             if metric not in (None, "concordance"):
-                raise ValueError(f"{metric!r} is no survival metric. Use 'concordance', or None for the loss.")
+                raise ValueError(f"{metric!r} is not a survival metric. Use 'concordance', or None for the loss.")
 
     def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read times in any of their forms."""

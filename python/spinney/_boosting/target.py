@@ -306,7 +306,8 @@ class RegressionTarget(BoostingTarget):
         values = read_values(y, n_rows, name)
         if values.shape[1] != self.n_outputs:
             raise ValueError(
-                f"{name} has {values.shape[1]} columns, and the model {self.n_outputs} outputs. Pass them all."
+                f"{name} has {values.shape[1]} columns, and the model {self.n_outputs} outputs. Pass a column for each "
+                "output."
             )
         return TargetRows(values)
 

@@ -367,7 +367,8 @@ class BaseBagging(SequenceOfMembers, BaseEnsemble):
         if X is None or y is None:
             if metric is not None or not hasattr(self, "oob_curve_"):
                 raise ValueError(
-                    "Pass X and y as passed to fit. Without them, only the curve of oob_score=True is available."
+                    "Pass the X and y that were passed to fit. Without them, only the curve of oob_score=True is "
+                    "available."
                 )
             return np.array(self.oob_curve_)
         table, bag = self._matched(X), self._bag()

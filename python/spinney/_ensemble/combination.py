@@ -196,8 +196,8 @@ class BaseCombination(BaseEnsemble):
         without = [name for name, member in members if not takes_weights(member)]
         if without and weight is not None:
             warn(
-                f"These members take no sample_weight and are fitted without: {', '.join(without)}. Rows of weight 0 "
-                "are left out all the same."
+                f"These members take no sample_weight and are fitted without weights: {', '.join(without)}. Rows of "
+                "weight 0 are left out all the same."
             )
 
     def _fit_members(
@@ -338,7 +338,7 @@ class BaseCombination(BaseEnsemble):
         members = [self.estimators_[k] for k in retained]
         if foreign := [type(one).__name__ for one in members if not isinstance(one, Estimator)]:
             raise ValueError(
-                f"A member of this {type(self).__name__} is of the type {foreign[0]}, which is no model of spinney."
+                f"A member of this {type(self).__name__} is of the type {foreign[0]}, which is not a model of spinney."
             )
         names = [self._names[k] for k in retained]
         return WeightedMean(names, members, [float(weights[k]) for k in retained], self._classes, **more)

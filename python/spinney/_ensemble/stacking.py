@@ -241,7 +241,9 @@ class BaseStacking(TransformerMixin, BaseCombination):
         target = rows.codes if by_code and rows.codes is not None else rows.target
         weighted = {} if weight is None or not takes_weights(final) else {"sample_weight": weight}
         if weight is not None and not weighted:
-            warn(f"The final estimator, a {type(final).__name__}, takes no sample_weight and is fitted without.")
+            warn(
+                f"The final estimator, a {type(final).__name__}, takes no sample_weight and is fitted without weights."
+            )
         named = self._named_columns(meta.names, columns, rows.classes)
         try:
             final.fit(self._final_table(table, named, final), target[seen], **weighted)

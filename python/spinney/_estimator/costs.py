@@ -111,7 +111,7 @@ def _check_costs(cost: Floats, classes: list[Any]) -> None:
         i, j = np.unravel_index(cost.argmax(), cost.shape)
         raise ValueError(
             f"cost_matrix holds {cost[i, j]:g}, the cost of predicting {classes[j]!r} for {classes[i]!r}, which is too "
-            f"large to be summed over the rows. Only ratios of costs matter: divide them all by it."
+            f"large to be summed over the rows. Only ratios of costs matter: divide all of them by it."
         )
     if cost.diagonal().any():
         i = int(np.flatnonzero(cost.diagonal())[0])

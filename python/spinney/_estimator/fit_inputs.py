@@ -92,7 +92,9 @@ def validation_sets(
         if by_set is None and name not in ("X_val", "y_val"):
             continue
         if not isinstance(by_set, dict) or by_set.keys() != y_val.keys():
-            raise ValueError(f"y_val names the sets {', '.join(map(str, y_val))}. Pass a dict of the same for {name}.")
+            raise ValueError(
+                f"y_val names the sets {', '.join(map(str, y_val))}. Pass a dict with the same names for {name}."
+            )
     if not y_val:
         raise ValueError("y_val names no set. Pass some rows, or leave it out.")
     sets = []

@@ -149,12 +149,12 @@ class Support(ShownAsTable):
             Whether each row is supported.
         """
         if isinstance(max_outside, bool) or not isinstance(max_outside, Integral) or max_outside < 0:
-            raise ValueError(f"max_outside must be a number of columns from 0 up, not {max_outside!r}.")
+            raise ValueError(f"max_outside must be a number of columns, at least 0, not {max_outside!r}.")
         enough = np.asarray(self.outside.sum(axis=1) <= int(max_outside))
         if min_rows is None:
             return enough
         if isinstance(min_rows, bool) or not isinstance(min_rows, Real) or not float(min_rows) >= 0:
-            raise ValueError(f"min_rows must be a number of training rows from 0 up, not {min_rows!r}.")
+            raise ValueError(f"min_rows must be a number of training rows, at least 0, not {min_rows!r}.")
         if self.effective_rows is None:
             raise ValueError(
                 "min_rows needs the training rows of each prediction, which this model does not store. Fit a forest "

@@ -230,7 +230,7 @@ def _read_numbers(values: ArrayLike, name: str) -> Floats:
         raise ValueError(f"{name} must be one row of numbers, not an array of shape {array.shape}.")
     if not np.isfinite(array).all():
         where = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f"{name} must hold finite numbers; entry {where} is {array[where]}. Leave such units out.")
+        raise ValueError(f"{name} must hold finite numbers; entry {where} is {array[where]}. Leave such estimates out.")
     return array
 
 

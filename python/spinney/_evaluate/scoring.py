@@ -78,7 +78,7 @@ def read_metrics(scoring: Scoring, classes: Array | None = None, positive: objec
             metric_key(one, classes) if isinstance(one, str) else getattr(one, "__name__", "score") for one in listed
         ]
         if len(set(keys)) < len(keys):
-            raise ValueError(f"scoring has several metrics of one name ({', '.join(keys)}). Pass a dict of names.")
+            raise ValueError(f"scoring has several metrics of the same name ({', '.join(keys)}). Pass a dict of names.")
         named = dict(zip(keys, listed, strict=True))
     if not named:
         raise ValueError("scoring is empty. Pass at least one metric, such as 'accuracy'.")

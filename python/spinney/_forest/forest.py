@@ -321,7 +321,9 @@ class BaseForest(GrowingEstimator):
 
     def _importance_rows(self, X: TableLike, y: ColumnLike, sample_weight: ColumnLike, kind: str) -> OutOfBag:
         if X is None or y is None:
-            raise ValueError(f"kind={kind!r} is measured on the training rows. Pass X and y as passed to fit.")
+            raise ValueError(
+                f"kind={kind!r} is measured on the training rows. Pass the X and y that were passed to fit."
+            )
         if not self.bootstrap:
             raise ValueError(
                 f"kind={kind!r} needs out-of-bag rows, but with bootstrap=False every tree is grown on all rows. Fit "
@@ -370,7 +372,8 @@ class BaseForest(GrowingEstimator):
         if X is None or y is None:
             if metric is not None or self._growth.oob is None:
                 raise ValueError(
-                    "Pass X and y as passed to fit. Without them, only the curve of oob_score=True is available."
+                    "Pass the X and y that were passed to fit. Without them, only the curve of oob_score=True is "
+                    "available."
                 )
             return np.array(self._growth.oob.curve)
         return self._out_of_bag(X, y, sample_weight).curve(self.forest_, metric)

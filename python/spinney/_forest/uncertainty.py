@@ -55,14 +55,17 @@ class Calibration:
         means, n_unseen = known.out_of_bag_means(forest)
         if not known.n_classes and means.shape[1] != known.target.shape[1]:
             raise ValueError(
-                "The criterion predicts something other than y, so intervals cannot be calibrated by errors."
+                "The criterion predicts something other than y, so intervals cannot be calibrated by errors. Use "
+                "predict_quantiles."
             )
         usable = n_unseen > 0
         if known.row_weight is not None:
             usable &= known.row_weight > 0
         self.rows = np.flatnonzero(usable)
         if len(self.rows) == 0:
-            raise ValueError("Every row was drawn for every tree. Grow more trees, or draw fewer rows.")
+            raise ValueError(
+                "Every row was drawn for every tree. Grow more trees, or draw fewer rows with max_samples."
+            )
         self.means = means[self.rows]
         self.target = known.target[self.rows]
         self.weight = None if known.row_weight is None else known.row_weight[self.rows]
@@ -457,7 +460,7 @@ def predict_standard_error(
     except AttributeError as error:
         raise ValueError(f"Standard errors need the samples of the trees. {error}") from None
     if forest.forest_.n_trees < 2:
-        raise ValueError("Standard errors need at least 2 trees; hundreds are better.")
+        raise ValueError("Standard errors need at least 2 trees, and hundreds for a good estimate. Raise n_estimators.")
     trees: FittedForest = forest.forest_
     return trees.by_output(standard_errors(forest.forest_, _leaves(forest, X), draws, method, corrected))
 

@@ -313,7 +313,9 @@ def check_request(task: Task, held_out: bool, groups: ColumnLike, n_rows: int) -
     if how == "validation" and not held_out:
         raise ValueError("prune='validation' needs held-out rows: set validation_fraction, or pass X_val and y_val.")
     if how in ("cv", "pessimistic") and held_out:
-        raise ValueError(f"prune={how!r} uses no held-out rows. Drop them, or use prune='validation'.")
+        raise ValueError(
+            f"prune={how!r} uses no held-out rows. Leave validation_fraction and X_val out, or use prune='validation'."
+        )
     if how == "pessimistic" and not isinstance(task, Classification):
         raise ValueError("prune='pessimistic' counts misclassified rows, so it is for classifiers. Use prune='cv'.")
     if how == "pessimistic" and settings.has_costs:

@@ -170,7 +170,8 @@ class GrowthSettings:
             )
         if isinstance(criterion, type):
             raise TypeError(
-                f"criterion must be an object, not the class {criterion.__name__}. Make one: {criterion.__name__}()."
+                f"criterion must be an object, not the class {criterion.__name__}. Pass an object: "
+                f"{criterion.__name__}()."
             )
         for field in fields(self):
             value, default = getattr(self, field.name), field.default

@@ -234,7 +234,9 @@ class Regression(Task):
     def held_out(self, target: Target, y: ColumnLike, n_rows: int) -> NDArray[Any]:
         values = read_values(y, n_rows)
         if values.shape[1] != target.n_outputs:
-            raise ValueError(f"y_val has {values.shape[1]} outputs and y has {target.n_outputs}.")
+            raise ValueError(
+                f"y_val has {values.shape[1]} outputs and y has {target.n_outputs}. Pass the same outputs in both."
+            )
         return values
 
     def loss(self, actual: NDArray[Any], costs: ClassCosts | None) -> Loss:

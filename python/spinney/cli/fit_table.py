@@ -108,8 +108,8 @@ def decide(target: pl.Series, source: Source) -> tuple[str, str, Array]:
         read = read_target(target, "regression" if is_special else task, target.name)
     if read.task == "classification" and len(np.unique(read.values)) == len(read.values) > 1:
         raise fail(
-            f"Every label of the target '{target.name}' occurs once, so that none can be learned. Name another "
-            "column; if it holds numbers as text, correct the values that are no numbers."
+            f"Every label of the target '{target.name}' occurs once, so that no model can be trained. Name another "
+            "column; if it holds numbers as text, correct the values that are not numbers."
         )
     why = "as requested" if task != "auto" else read.why
     if is_special:

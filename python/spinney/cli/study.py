@@ -98,7 +98,10 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise fail(f"Cannot save the study in '{folder}': it is a file. Name a folder with --out.")
     if not folder.resolve().parent.is_dir():
-        raise fail(f"Cannot save the study in '{folder}': its folder does not exist. Make it first, or use --out.")
+        raise fail(
+            f"Cannot save the study in '{folder}': its parent folder does not exist. Create it first, or name another "
+            "folder with --out."
+        )
 
 
 def save_study(

@@ -201,7 +201,7 @@ def check_writable(path: Path | None) -> None:
     if path.is_dir():
         raise fail(f"Cannot write '{path}': it is a folder. Name a file.")
     if not folder.is_dir():
-        raise fail(f"Cannot write '{path}': there is no folder '{folder}'. Make it first.")
+        raise fail(f"Cannot write '{path}': there is no folder '{folder}'. Create it first.")
     if not os.access(folder, os.W_OK):
         raise fail(f"Cannot write '{path}': permission denied. Choose another folder.")
 

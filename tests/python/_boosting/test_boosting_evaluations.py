@@ -94,9 +94,9 @@ def test_a_warm_start_continues_the_history():
 @pytest.mark.parametrize(
     ("more", "options", "message"),
     [
-        ({"X_val": X}, {}, "Pass a dict of the same for X_val"),
+        ({"X_val": X}, {}, "Pass a dict with the same names for X_val"),
         ({"X_val": {}, "y_val": {}}, {}, "names no set"),
-        ({"sample_weight_val": {"first": np.ones(60)}}, {}, "Pass a dict of the same for sample_weight_val"),
+        ({"sample_weight_val": {"first": np.ones(60)}}, {}, "Pass a dict with the same names for sample_weight_val"),
         ({}, {"scoring": []}, "scoring is empty"),
         ({}, {"scoring": ["r2", "no_such_metric"]}, "no_such_metric"),
     ],

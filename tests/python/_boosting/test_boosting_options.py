@@ -175,11 +175,11 @@ def test_a_forced_split_that_gains_nothing_is_made_and_monotone_columns_stay_so(
         ({"feature": "x9", "threshold": 0.0}, "x9"),
         ({"feature": "size"}, "either 'threshold' or 'categories'"),
         ({"feature": "size", "threshold": np.nan}, "must be a finite number"),
-        ({"feature": "size", "threshold": 0.0, "middle": {}}, "a split has no 'middle'"),
+        ({"feature": "size", "threshold": 0.0, "middle": {}}, "a split has no key 'middle'"),
         ({"feature": "town", "threshold": 0.0}, "it holds categories. Give the 'categories'"),
         ({"feature": "size", "categories": ["a"]}, "it holds numbers. Give a 'threshold'"),
         ({"feature": "town", "categories": ["z"]}, "'z' does not occur"),
-        ({"feature": "town", "categories": list("abcd")}, "none or all of them go left"),
+        ({"feature": "town", "categories": list("abcd")}, "some must go left and some right"),
         ({"feature": "size", "threshold": 99.0}, "'size' cannot be split at 99.0: fewer than min_samples_leaf rows"),
         ({"feature": "town", "categories": ["a"], "left": {"feature": "town", "categories": ["b"]}}, "cannot be split"),
     ],
@@ -302,9 +302,9 @@ def test_refit_refusals():
         ({"growth": {"forced_splits": FORCED, "order": "symmetric"}}, "does not support symmetric growth"),
         ({"growth": {"forced_splits": FORCED}, "interaction_cst": "pairwise"}, "does not support interaction_cst"),
         ({"feature_sampling": {"weights": [1, 2, 3, 4]}}, "and all columns are used"),
-        ({"alpha": 0.3}, r"\(or alpha\) is for loss=.* and loss='squared_error' does not read it"),
+        ({"alpha": 0.3}, r"\(or alpha\) is for loss=.* and loss='squared_error' does not use it"),
         ({"alpha": 0.9, "loss": "poisson"}, r"quantile \(or alpha\) is for loss='quantile'"),
-        ({"quantile": [0.1, 0.9]}, "and loss='expectile', and loss='squared_error' does not read it"),
+        ({"quantile": [0.1, 0.9]}, "and loss='expectile', and loss='squared_error' does not use it"),
         ({"quantile": 0.3, "loss": "huber"}, "quantile is for loss='quantile' and loss='expectile', and loss='huber'"),
         ({"huber_share": 0.4, "loss": "quantile"}, "huber_share is for loss='huber' and loss='log_cosh'"),
         ({"tweedie_power": 1.2, "loss": "poisson"}, "tweedie_power is for loss='tweedie'"),
@@ -317,12 +317,12 @@ def test_refusals(parameters, message):
 
 
 def test_classes_times_and_own_losses_refuse_parameters_that_they_do_not_read():
-    with pytest.raises(ValueError, match="and a custom loss does not read it"):
+    with pytest.raises(ValueError, match="and a custom loss does not use it"):
         values(tweedie_power=1.2, loss=lambda y, f: (y - f) ** 2).fit(X, Y)
-    with pytest.raises(ValueError, match="focal_gamma is for loss='focal', and loss='log_loss' does not read it"):
+    with pytest.raises(ValueError, match="focal_gamma is for loss='focal', and loss='log_loss' does not use it"):
         spinney.GradientBoostingClassifier(focal_gamma=1.0).fit(X, Y > 0)
     for name, value in (("scale", 2.0), ("distribution", "logistic")):
-        with pytest.raises(ValueError, match=f"{name} is for loss='aft', and loss='cox' does not read it"):
+        with pytest.raises(ValueError, match=f"{name} is for loss='aft', and loss='cox' does not use it"):
             spinney.GradientBoostingSurvival(**{name: value}).fit(X, np.exp(Y))
     with pytest.raises(ValueError, match="ties is for loss='cox'"):
         spinney.GradientBoostingSurvival("aft", ties="efron").fit(X, np.exp(Y))

@@ -94,7 +94,7 @@ def test_a_class_without_weight_is_refused_with_folds_too():
 def test_scores_too_far_apart_for_cuts_are_refused(size):
     rng = np.random.default_rng(0)
     codes, scores = rng.integers(0, 4, 400).astype(float), size * rng.normal(size=(1, 400))
-    with pytest.raises(ValueError, match=r"no cuts between the classes at scores from -.*\. Rescale offset"):
+    with pytest.raises(ValueError, match=r"no thresholds between the classes at scores from -.*\. Rescale offset"):
         class_loss("ordinal", 4).link_at(codes, scores, None)
 
 

@@ -216,7 +216,7 @@ def test_rows_unlike_those_learned_from_are_not_predicted(unseen):
     assert np.isnan(two.predict_or_abstain(rows)).tolist() == [[False] * 2, [True] * 2, [True] * 2]
     several = spinney.GradientBoostingRegressor("quantile", quantile=[0.1, 0.9], n_estimators=2).fit(X, VALUES)
     assert several.predict_or_abstain(np.full((2, 3), 99.0)).shape == several.predict(X[:2]).shape
-    with pytest.raises(ValueError, match="max_outside must be a number of columns from 0 up, not -1"):
+    with pytest.raises(ValueError, match="max_outside must be a number of columns, at least 0, not -1"):
         model.predict_or_abstain(rows, max_outside=-1)
     with pytest.raises(ValueError, match="X and offset must have one row each"):
         model.predict_or_abstain(rows, offset=np.zeros(4))

@@ -581,7 +581,7 @@ def test_invalid_arguments_are_refused():
     with pytest.raises(TypeError, match="Did you mean 'n_estimators'"):
         spinney.BaggingClassifier(n_estimator=3)
     fitted = spinney.BaggingClassifier(n_estimators=2).fit(IRIS, SPECIES)
-    with pytest.raises(ValueError, match="Pass X and y as passed to fit"):
+    with pytest.raises(ValueError, match="Pass the X and y that were passed to fit"):
         fitted.oob_errors()
     with pytest.raises(ValueError, match="fitted to 150 rows and X has 10"):
         fitted.oob_errors(IRIS[:10], SPECIES[:10])

@@ -163,7 +163,7 @@ def test_the_error_curve_is_named_as_in_forests():
         by_metric = fitted.oob_errors(PENGUINS, SPECIES, accuracy_score)
         np.testing.assert_allclose(by_metric, 1 - fitted.oob_curve_)
         assert fitted.oob_errors(PENGUINS, SPECIES, "neg_log_loss")[-1] < 0
-        with pytest.raises(ValueError, match="Pass X and y as passed to fit"):
+        with pytest.raises(ValueError, match="Pass the X and y that were passed to fit"):
             fitted.oob_errors(metric="neg_log_loss")
     assert model.oob_errors(PENGUINS, SPECIES, "neg_log_loss")[-1] == pytest.approx(model.oob_score_)
 

@@ -87,7 +87,7 @@ def test_the_words_of_ensembles_in_a_comparison():
 
 @pytest.mark.parametrize("models", ["tree", ["tree"]])
 def test_pictures_take_estimators(models):
-    with pytest.raises(TypeError, match=r"tree is no estimator\. Pass one, such as"):
+    with pytest.raises(TypeError, match=r"tree is not an estimator\. Pass one, such as"):
         spinney.plot_regions(models, X, Y)
 
 

@@ -71,7 +71,7 @@ def test_weights_reach_members_and_what_combines_them():
     final = Ridge().fit(ours.oof_predictions_, VALUES, weight)
     np.testing.assert_allclose(ours.transform(WHOLE), theirs.transform(WHOLE))
     np.testing.assert_allclose(ours.predict(WHOLE), final.predict(ours.transform(WHOLE)))
-    with pytest.warns(UserWarning, match="take no sample_weight and are fitted without: near"):
+    with pytest.warns(UserWarning, match="take no sample_weight and are fitted without weights: near"):
         spinney.StackingRegressor([("near", KNeighborsRegressor()), "tree"], cv=3).fit(WHOLE, VALUES, weight)
     with pytest.warns(UserWarning, match="final estimator, a KNeighborsRegressor, takes no sample_weight"):
         spinney.StackingRegressor(["tree"], KNeighborsRegressor(), cv=3).fit(WHOLE, VALUES, weight)

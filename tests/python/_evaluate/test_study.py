@@ -1083,9 +1083,9 @@ def test_a_model_that_fails_late_is_left_out(when):
 
 
 def test_repeats_and_names_of_metrics_are_checked():
-    with pytest.raises(ValueError, match="repeats must be a number from 1"):
+    with pytest.raises(ValueError, match="repeats must be a number of at least 1"):
         spinney.study(made("binary"), "y", repeats=0)
-    with pytest.raises(ValueError, match=r"several metrics of one name.*dict"):
+    with pytest.raises(ValueError, match=r"several metrics of the same name.*dict"):
         spinney.compare(["linear"], np.eye(20), [0, 1] * 10, scoring=[lambda *_: 1.0, lambda *_: 2.0])
 
 
@@ -1145,7 +1145,7 @@ def test_folds_of_a_splitter_are_used():
 
     found = spinney.study(made("regression"), "y", models=["tree"], cv=ShuffleSplit(3, test_size=0.25, random_state=0))
     assert [len(held_out) for _, held_out in found.folds] == [24] * 3
-    with pytest.raises(ValueError, match="cv must be a number of folds from 2"):
+    with pytest.raises(ValueError, match="cv must be a number of folds of at least 2"):
         spinney.study(made("regression"), "y", cv=1)
 
 

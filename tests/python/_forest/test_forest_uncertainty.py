@@ -704,7 +704,7 @@ def test_rows_that_nothing_supports_are_abstained_from(unseen):
     assert (found[rows >= middle] == few.predict(X)[rows >= middle]).all()
     with pytest.raises(ValueError, match=r"Fit a forest with keep_rows=True"):
         small(keep_rows=False).fit(*values()).predict_or_abstain(X, min_rows=3)
-    with pytest.raises(ValueError, match="min_rows must be a number of training rows from 0 up, not -1"):
+    with pytest.raises(ValueError, match="min_rows must be a number of training rows, at least 0, not -1"):
         few.predict_or_abstain(X, min_rows=-1)
 
 

@@ -224,7 +224,7 @@ def test_error_curves_are_plotted():
         ax = spinney.plot_error_curve(model.fit(X, y))
         assert (ax.get_xlabel(), ax.get_ylabel()) == (label, "error rate")
     assert spinney.plot_error_curve(spinney.HistogramDensity().fit([[1.0], [2.0]])).get_ylabel() == "estimated risk"
-    with pytest.raises(TypeError, match="which this KNeighborsClassifier has not"):
+    with pytest.raises(TypeError, match="which this KNeighborsClassifier does not have"):
         spinney.plot_error_curve(spinney.KNeighborsClassifier(1).fit(X, y))
 
 

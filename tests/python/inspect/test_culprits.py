@@ -83,7 +83,7 @@ def test_out_of_memory_is_a_clear_error():
 @pytest.mark.parametrize("model", [spinney.DecisionTreeClassifier(), spinney.RandomForestClassifier(2)])
 def test_costs_that_cannot_be_summed_are_named(model):
     for costs in ([[0, 1e308], [1, 0]], [[0, 1e200], [1e200, 0]]):
-        with pytest.raises(ValueError, match=r"cost_matrix holds 1e\+.*, the cost of .* divide them all"):
+        with pytest.raises(ValueError, match=r"cost_matrix holds 1e\+.*, the cost of .* divide all of them"):
             model.set_params(cost_matrix=costs).fit(X, Y > 0)
 
 

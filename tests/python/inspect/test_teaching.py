@@ -67,7 +67,7 @@ def test_units_and_halves():
     [
         (lambda: teaching.impurity([1, 2, 3], "p(1-p)"), "is for two classes"),
         (lambda: teaching.impurity([1, 2], "variance"), "must be one of gini"),
-        (lambda: teaching.impurity([1, -2]), "numbers from 0 up"),
+        (lambda: teaching.impurity([1, -2]), "numbers of at least 0"),
         (lambda: teaching.impurity([0, 0]), "without rows"),
         (lambda: teaching.impurity([1, 2], "entropy", unit="digits"), "'bits' or 'nats'"),
         (lambda: teaching.gain([4, 4], [[1, 1], [2, 2]]), "must add up to the parent"),

@@ -170,7 +170,8 @@ def _merged(known: Sequence[Feature]) -> Feature:
             )
         if first.kind == "ordered" and other.categories != first.categories:
             raise ValueError(
-                f"Column {first.name!r} has other ordered categories in some partitions; declare the same."
+                f"Column {first.name!r} has other ordered categories in some partitions; declare the same categories "
+                "in all partitions."
             )
     if first.kind == "category":
         values: set[Any] = {value for feature in full for value in feature.categories}

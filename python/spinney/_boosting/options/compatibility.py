@@ -73,7 +73,7 @@ def _check_loss_parameters(settings: BoostingSettings) -> None:
         readers = " and ".join(f"loss={one!r}" for one in losses)
         current = f"loss={loss!r}" if loss else "a custom loss"
         raise ValueError(
-            f"{parameter} is for {readers}, and {current} does not read it. Leave it out, or set the loss."
+            f"{parameter} is for {readers}, and {current} does not use it. Leave it out, or change the loss."
         )
 
 

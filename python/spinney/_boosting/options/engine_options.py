@@ -193,7 +193,7 @@ def monotone_directions(settings: BoostingSettings, schema: Schema, widths: Sequ
     """Return monotonic constraints by score and column, as `read_monotone_of_outputs` does."""
     if settings.loss == "normal" and settings.monotonic_cst is not None:
         raise ValueError(
-            "monotonic_cst is for losses of one score, and loss='normal' has two, a mean and a deviation. Use "
+            "monotonic_cst is for losses of one score, and loss='normal' has two, a mean and a standard deviation. Use "
             "loss='squared_error', or leave the constraints out."
         )
     directions = read_monotone_of_outputs(settings.monotonic_cst, schema, widths)
@@ -289,11 +289,11 @@ def _add(given: Any, schema: Schema, splits: list[ForcedSplit]) -> int:
     """Add a split and its descendants; return their depth."""
     if not isinstance(given, Mapping) or "feature" not in given or ("threshold" in given) == ("categories" in given):
         raise ValueError(
-            "forced_splits: a split is a dict of 'feature' and either 'threshold' or 'categories', and perhaps of the "
+            "forced_splits: a split is a dict of 'feature' and either 'threshold' or 'categories', and optionally the "
             f"splits on its 'left' and 'right'. Got {given!r}."
         )
     if unknown := given.keys() - _KEYS:
-        raise ValueError(f"forced_splits: a split has no {sorted(unknown)[0]!r}. It has {', '.join(sorted(_KEYS))}.")
+        raise ValueError(f"forced_splits: a split has no key {sorted(unknown)[0]!r}, but {', '.join(sorted(_KEYS))}.")
     at, column = len(splits), column_index(given["feature"], schema, "forced_splits")
     feature = schema.features[column]
     threshold, codes = 0.0, _NO_CODES
@@ -337,10 +337,10 @@ def _codes(values: Any, feature: Feature) -> tuple[int, ...]:
     codes = set()
     for value in values:
         if value not in feature.code_of:
-            raise ValueError(f"{label}: {value!r} does not occur in it. Name some that do.")
+            raise ValueError(f"{label}: {value!r} does not occur in the column. Name categories that do.")
         codes.add(feature.code_of[value])
     if not 0 < len(codes) < len(feature.categories):
-        raise ValueError(f"{label}: none or all of them go left. Name some that are to go left, and leave some.")
+        raise ValueError(f"{label}: some must go left and some right. Name some of them, but not all.")
     return tuple(sorted(codes))
 
 

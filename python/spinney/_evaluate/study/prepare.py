@@ -245,7 +245,7 @@ def _read_classes(target: Target) -> tuple[Array, Rows | None, Array | None, lis
     if len(classes) > min(_MOST_CLASSES, len(values) // 2):
         raise ValueError(
             f"The target {name!r} has {len(classes):,} distinct labels in {len(values):,} rows, too many for a "
-            "classification. If it holds numbers as text, correct the values that are no numbers; else name another "
+            "classification. If it holds numbers as text, correct the values that are not numbers; else name another "
             "column."
         )
     why = target.why

@@ -135,9 +135,9 @@ def study(
     if not isinstance(minutes, Real) or not 0 < minutes < math.inf:
         raise ValueError(f"minutes must be a number above 0, such as 2 or 0.5. Got {minutes!r}.")
     if not hasattr(cv, "split") and (not isinstance(cv, Integral) or isinstance(cv, bool) or cv < 2):
-        raise ValueError(f"cv must be a number of folds from 2, or a splitter of scikit-learn. Got {cv!r}.")
+        raise ValueError(f"cv must be a number of folds of at least 2, or a splitter of scikit-learn. Got {cv!r}.")
     if repeats is not None and (not isinstance(repeats, Integral) or repeats < 1):
-        raise ValueError(f"repeats must be a number from 1, or None. Got {repeats!r}.")
+        raise ValueError(f"repeats must be a number of at least 1, or None. Got {repeats!r}.")
     if prefer not in (SIMPLEST, BEST):
         raise ValueError(f"prefer must be 'simplest' or 'best'. Got {prefer!r}.")
     random, columns = check_random_state(random_state), {"keep": _names(keep, "keep"), "drop": _names(drop, "drop")}

@@ -151,8 +151,8 @@ def plot_error_curve(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     if name is None:
         raise TypeError(
             f"An error curve needs a parameter that was chosen by cross-validation, which this {type(model).__name__} "
-            'has not. Fit one with n_neighbors="cv", cell="cv", bin_width="cv", max_depth="cv", C="cv" or '
-            'learning_rate="cv".'
+            'does not have. Fit one with n_neighbors="cv", cell="cv", bin_width="cv", max_depth="cv", C="cv" '
+            'or learning_rate="cv".'
         )
     ax = axes_of(ax, 7.0, 4.2, "top", "right")
     values, error, spread = results[name], results["risk" if name == "bin_count" else "error"], _spread(results)
@@ -296,7 +296,7 @@ def plot_margins(
     """
     check_is_fitted(model)
     if not hasattr(model, "staged_margins") and not hasattr(model, "staged_predict_proba"):
-        raise TypeError(f"Margins need a classifier with staged_predict_proba, which {type(model).__name__} has not.")
+        raise TypeError(f"Margins need a classifier with staged_predict_proba, which {type(model).__name__} lacks.")
     is_boosted = hasattr(model, "n_iter_")
     n_rounds = int(model.n_iter_) if is_boosted else len(model.estimators_)
     chosen = sorted({max(1, n_rounds // 10), max(1, n_rounds // 3), n_rounds} if rounds is None else set(rounds))

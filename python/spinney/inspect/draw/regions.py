@@ -231,7 +231,7 @@ def _named_models(models: Models) -> dict[str, BaseEstimator]:
 def fitted_to(model: Any, X: TableLike, y: ColumnLike, refit: bool = False) -> Any:
     """Return the model, or a copy fitted to X and y if it is not fitted."""
     if not hasattr(model, "fit"):
-        raise TypeError(f"{one_line(model)} is no estimator. Pass one, such as spinney.KNeighborsClassifier().")
+        raise TypeError(f"{one_line(model)} is not an estimator. Pass one, such as spinney.KNeighborsClassifier().")
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -259,7 +259,7 @@ def _surface(model: Any, table: Any) -> _Surface:
 
 def _staged(model: Any, table: Any, stages: Sequence[int]) -> Iterator[tuple[str, _Surface]]:
     if not hasattr(model, "staged_predict"):
-        raise TypeError(f"stages need a model with staged_predict, which {type(model).__name__} has not.")
+        raise TypeError(f"stages need a model with staged_predict, which {type(model).__name__} lacks.")
     has_classes, reached = is_classifier(model), 0
     staged: Callable[[Any], Iterator[Any]] = getattr(
         model, "staged_predict_proba" if has_classes and hasattr(model, "staged_predict_proba") else "staged_predict"

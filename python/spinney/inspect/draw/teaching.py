@@ -114,7 +114,7 @@ def plot_losses(names: Sequence[str] | None = None) -> Figure:
     """
     chosen = [name for name in margin_losses if name != "squared hinge"] if names is None else list(names)
     if unknown := [name for name in chosen if name not in margin_losses]:
-        raise ValueError(f"There is no loss {unknown[0]!r}; they are {', '.join(map(repr, margin_losses))}.")
+        raise ValueError(f"There is no loss {unknown[0]!r}. The losses are {', '.join(map(repr, margin_losses))}.")
     figure: Figure = axes.pyplot().figure(figsize=(11, 3.8), layout="constrained")
     panels = figure.subplots(1, 3)
     for code, name in enumerate(margin_losses):

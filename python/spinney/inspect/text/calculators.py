@@ -116,7 +116,7 @@ _OF_COUNTS = tuple(name for name in CLASS_CRITERIA if name not in ("chi2", "gain
 def _counts(counts: ArrayLike, criterion: str) -> Floats:
     found = np.asarray(counts, dtype=np.float64)
     if found.ndim != 1 or len(found) < 2 or not (np.isfinite(found).all() and (found >= 0).all()):
-        raise ValueError(f"Class counts must be two or more numbers from 0 up, not {counts!r}.")
+        raise ValueError(f"Class counts must be two or more numbers of at least 0, not {counts!r}.")
     if not found.sum() > 0:
         raise ValueError("A node without rows has no impurity: all counts are 0.")
     check_criterion(criterion, _OF_COUNTS, len(found))
@@ -273,7 +273,7 @@ def search_table(
     names = table.names or default_names(table.n_columns)
     categories = {names[c] if isinstance(c, (int, np.integer)) else c for c in categorical_features}
     if unknown := categories - set(names):
-        raise ValueError(f"categorical_features has {sorted(unknown)}, which are no columns of X.")
+        raise ValueError(f"categorical_features has {sorted(unknown)}, which X does not have as columns.")
     options: dict[str, Any] = {"criterion": criterion, "unit": unit, "sample_weight": sample_weight}
     tables = {name: split_table(X, y, j, categorical=name in categories, **options) for j, name in enumerate(names)}
     return SearchTable(tables, criterion, next(iter(tables.values())).impurity)

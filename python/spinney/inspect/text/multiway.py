@@ -291,7 +291,7 @@ def multiway_tree(
     if criterion not in ("gain", "gain_ratio"):
         raise ValueError(f"criterion must be 'gain' or 'gain_ratio', not {criterion!r}.")
     if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth must be 0 at least or None, not {max_depth!r}.")
+        raise ValueError(f"max_depth must be at least 0, or None, not {max_depth!r}.")
     table = read_table(X)
     target = read_classes(y, table.n_rows)
     names = tuple(table.names or default_names(table.n_columns))

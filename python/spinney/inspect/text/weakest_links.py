@@ -111,7 +111,7 @@ def _enter(tree: Nested, node: int, counts: dict[int, Floats]) -> Floats:
     if not any(isinstance(part, (Sequence, np.ndarray)) for part in tree):
         own = np.asarray(tree, dtype=np.float64)
         if not (np.isfinite(own).all() and (own >= 0).all()):
-            raise ValueError(f"Class counts must be numbers from 0 up, not {tree!r}.")
+            raise ValueError(f"Class counts must be numbers of at least 0, not {tree!r}.")
         counts[node] = own
         return own
     if len(tree) != 2:
