@@ -10,7 +10,7 @@ import spinney
 
 
 class SpinneyModel(mlflow.pyfunc.PythonModel):
-    """Predicts with the artifact ``model``; with the setting ``proba``, class probabilities."""
+    """Predict with the model file, the artifact ``model``; with ``proba``, return class probabilities."""
 
     def load_context(self, context):
         """Read the model file."""

@@ -30,7 +30,7 @@ def handler_of(model: Any) -> type[BaseHTTPRequestHandler]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # connections stay open
-        wbufsize = -1  # head and body of an answer leave together
+        wbufsize = -1  # header and body of an answer are sent together
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
