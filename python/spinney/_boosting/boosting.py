@@ -323,7 +323,7 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         X : table of shape (n_samples, n_features)
             Rows.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            Scores that are added to those of the trees, as in `fit`.
+            Initial scores, to which those of the trees are added, as in `fit`.
 
         Returns
         -------

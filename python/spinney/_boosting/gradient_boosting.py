@@ -57,9 +57,9 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     """Gradient boosting for classification.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the scores so far. With more than two
-    classes a round has one tree per class. By default the model is the mean of several boosters, each of which holds
-    out one fold of the rows to choose its number of rounds; see `n_estimators`. The model is bit-identical for any
-    number of threads and any kind of table.
+    classes a round has one tree per class. By default the model is the mean of several boosters, which are such
+    sequences of trees; each holds out one fold of the rows to choose its number of rounds (see `n_estimators`). The
+    model is bit-identical for any number of threads and any kind of table.
 
     Examples
     --------
@@ -165,8 +165,9 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     """Gradient boosting for regression.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. By default the
-    model is the mean of several boosters, each of which holds out one fold of the rows to choose its number of rounds;
-    see `n_estimators`. The model is bit-identical for any number of threads and any kind of table.
+    model is the mean of several boosters, which are such sequences of trees; each holds out one fold of the rows to
+    choose its number of rounds (see `n_estimators`). The model is bit-identical for any number of threads and any kind
+    of table.
 
     Examples
     --------

@@ -25,7 +25,10 @@ METHODS = ("scaled", "residual")
 def _why_not_calibrated(model: BaseBoosting) -> str | None:
     fitted = vars(model)
     if fitted.get("n_outputs_", 1) > 1:
-        return "is for one output. Several quantiles are intervals themselves; else fit one model per output."
+        return (
+            "is for one output. A model of several quantiles predicts intervals itself; for several outputs, fit one "
+            "model per output."
+        )
     if "boosting_" not in fitted or "_calibration" in fitted:
         return None  # whether there will be folds is not known before the fit
     return (
@@ -163,14 +166,28 @@ coverage_report = only_if(_why_not_calibrated)(coverage_methods.coverage_report)
 
 
 class NormalPrediction(NamedTuple):
-    """Mean and standard deviation of each row's target."""
+    """Mean and standard deviation of each row's target; returned by `predict_distribution`.
+
+    Attributes
+    ----------
+    mean, std : ndarray of shape (n_samples,)
+        In the unit of the target.
+    """
 
     mean: Floats
     std: Floats
 
 
 class Uncertainty(NamedTuple):
-    """Variances of each row: of its target, and of the means predicted by truncated models."""
+    """Uncertainty of each prediction as two variances; returned by `predict_uncertainty`.
+
+    Attributes
+    ----------
+    data : ndarray of shape (n_samples,)
+        Variance of the target: the mean over the members of the virtual ensemble.
+    knowledge : ndarray of shape (n_samples,)
+        Variance of the means that the members predict.
+    """
 
     data: Floats
     knowledge: Floats

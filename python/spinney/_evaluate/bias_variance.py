@@ -98,7 +98,8 @@ class BiasVariance(ShownAsTable):
     Attributes
     ----------
     parts : dict from str to Decomposition
-        The decomposition of each learner, by its name; ``result["name"]`` returns the same.
+        The decomposition of each learner, by its name, with the attributes `error`, `noise`, `bias` and `variance`;
+        ``result["name"]`` returns the same.
     loss : {"squared", "zero_one"}
         The loss that is decomposed.
     n_repeats : int

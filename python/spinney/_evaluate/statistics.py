@@ -67,8 +67,8 @@ class Difference:
     low, high : float
         95% confidence interval of the mean difference, not corrected for the number of models.
     p_value, p_holm : float
-        Of the corrected resampled t-test, and with Holm's correction: over the comparisons with a reference that was
-        named in advance, or over all pairs of models with the best model as the reference.
+        P-value of the corrected resampled t-test, and the same with Holm's correction: for the comparisons with a
+        reference that was named in advance, or, if the reference is the best model, for all pairs of models.
     """
 
     mean: float

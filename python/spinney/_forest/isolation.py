@@ -213,7 +213,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
 
 
 class IsolationRowPredictor(RowReader):
-    """A fitted isolation forest prepared to score single rows; one handle per thread."""
+    """A fitted isolation forest prepared to score single rows in microseconds; use one per thread."""
 
     def __init__(self, model: IsolationForest) -> None:
         super().__init__(model.schema_, model.unseen)

@@ -279,7 +279,7 @@ class BoostingRowPredictor(RowPredictor):
         row : sequence, mapping or float64 array
             Values of one row.
         offset : float or array-like of shape (n_scores,), optional
-            Scores to add to those of the trees.
+            Initial scores, to which those of the trees are added.
 
         Returns
         -------
@@ -316,7 +316,7 @@ class BoostingRowPredictor(RowPredictor):
         row : sequence, mapping or float64 array
             Values of one row.
         offset : float or array-like of shape (n_scores,), optional
-            Scores to add to those of the trees.
+            Initial scores, to which those of the trees are added.
 
         Returns
         -------

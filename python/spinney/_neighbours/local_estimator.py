@@ -174,7 +174,7 @@ class LocalEstimator(TableEstimator):
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
 
     _missing_attribute_reasons: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("predict_proba", "predict_log_proba"), "is for classes, and this model predicts values. Use predict."
+        ("predict_proba", "predict_log_proba"), "is for classes, and this model is a regressor. Use predict."
     )
 
     def _read_target(self, y: ArrayLike, n_rows: int, weight: Floats | None) -> LocalTarget:

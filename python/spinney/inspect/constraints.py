@@ -97,7 +97,7 @@ class ConstraintReport(ShownAsTable):
 
     @property
     def holds(self) -> bool | None:
-        """Whether all constraints are proved; False if one is violated, None if one is undecided."""
+        """Whether all constraints hold: True if all are proved, False if one is violated, else None."""
         verdicts = set(self.columns["verdict"])
         return False if "violated" in verdicts else None if "undecided" in verdicts else True
 

@@ -460,7 +460,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         return "Use stronger members, such as deeper trees, or loss='square'."
 
     def predict(self, X: TableLike) -> Floats:
-        """Weighted median of the members' predictions.
+        """Predict the weighted median of the members' predictions.
 
         Parameters
         ----------

@@ -38,7 +38,8 @@ class Study(Findings):
     folds : list of (ndarray, ndarray)
         Training and held-out rows of `X_train`, of all repeats.
     leaderboard : list of Entry
-        The models, best first.
+        The models, best first: `name`, `mean` and `error` (of the first metric), `scores` in each fold, `difference` to
+        the best model, `test` scores.
     models : dict of str to estimator
         The models, fitted to `X_train`.
     out_of_fold : dict of str to ndarray

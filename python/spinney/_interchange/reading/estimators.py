@@ -75,12 +75,12 @@ class Imported(SumOfTrees):
         X : table of shape (n_samples, n_features)
             Rows.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            Scores to add to those of the trees.
+            Initial scores, to which those of the trees are added.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or values.
+            Class labels or numbers.
         """
         return predictions_of(self.boosting_, self._scores(X, offset), self._labels)
 

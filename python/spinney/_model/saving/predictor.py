@@ -122,7 +122,7 @@ class Predictor:
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or values.
+            Class labels or numbers.
         """
         model: Any = self._saved.model
         if offset is not None:
@@ -257,7 +257,7 @@ class CombinedPredictor(ABC):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels or values.
+            Class labels or numbers.
         """
         return self._predictions(self._table(X))
 

@@ -277,7 +277,7 @@ class Rule:
 
 
 class RuleList(list[Rule]):
-    """A list of rules that prints one rule per line.
+    """A list of rules that prints one rule per line; returned by `rules`.
 
     Parameters
     ----------
