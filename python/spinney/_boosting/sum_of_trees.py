@@ -135,7 +135,7 @@ class SumOfTrees(TableEstimator):
         background : table of shape (n_background, n_features), optional
             Rows that supply the values of unknown columns (interventional values); the result is the mean over these
             rows, and the base value is their mean score. The time grows with their number: a few hundred typical rows
-            suffice. None: both branches are followed, as above (path-dependent values).
+            suffice. None: both branches are followed, as described above (path-dependent values).
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
             As in `predict`: added to the base value of each row.
 

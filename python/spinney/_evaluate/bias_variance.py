@@ -248,8 +248,8 @@ def bias_variance(
         Evaluate one estimator with each value, such as ``{"max_depth": [1, 2, 4, 8]}``; `plot` then draws bias and
         variance as curves.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are drawn together or left out together. Learners of spinney also hold them out
-        together, as they always do with copies of a row.
+        Rows with the same label are drawn together or left out together. Learners of spinney that hold out rows
+        themselves also hold these rows out together; copies of a row are always held out together.
     time : array-like of shape (n_samples,), optional
         Times of the rows, numbers or dates. The latest fifth of the rows are test rows, and samples are drawn from the
         earlier ones. Learners of spinney that hold rows out take the latest rows of a sample.

@@ -170,10 +170,10 @@ def fragility(
     """Return how often each split of a fitted tree recurs in trees fitted to bootstrap samples.
 
     The tree is fitted again, with all its parameters, to bootstrap samples: as many rows as there are, drawn with
-    replacement. A row drawn twice has twice the weight, and counts twice for `min_samples_leaf`. For
-    `min_samples_split`, and for both with unequal weights, class weights, costs or priors, a row counts once, and the
-    minimum number of rows is lowered to 63 %, the fraction of distinct rows in a sample. Rows that were passed to `fit`
-    as X_val are not used.
+    replacement. A row drawn twice has twice the weight, and counts twice for `min_samples_leaf`. It counts once for
+    `min_samples_split` and, if there are unequal weights, class weights, costs or priors, also for `min_samples_leaf`.
+    Where rows count once, the minimum number of rows is lowered to 63 %, the fraction of distinct rows in a sample.
+    Rows that were passed to `fit` as X_val are not used.
 
     Splits are compared by their position: the split at the root with the root of each bootstrap tree, its left child
     with the left child if both roots split on the same column, and so on. If the two sides of a category split are

@@ -103,13 +103,13 @@ def james_stein(
     y : array-like of shape (n,)
         Estimates; at least 4 towards the mean and 3 towards a fixed target.
     variance : float or array-like of shape (n,), optional
-        Their variances: one for all, or one each. None with a family.
+        Their variances: one number for all estimates, or one for each. None if `family` is set.
     family : {"binomial", "poisson"}, optional
         Compute the variances. "binomial": `y` are fractions of successes in n trials, with the variances m (1 - m) / n.
         "poisson": `y` are events per unit of an exposure n, with the variances m / n. In both, m is the mean of `y`
         weighted by n.
     n : float or array-like of shape (n,), optional
-        With a family: trials, or exposure, of each estimate.
+        With `family`: the number of trials, or the exposure, of each estimate.
     target : "mean", float or array-like of shape (n,), default="mean"
         What to shrink towards: the mean of `y` (weighted by precision if variances differ), a number, or one number
         per estimate such as the predictions of a regression.

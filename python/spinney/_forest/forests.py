@@ -15,7 +15,7 @@ class RandomForestClassifier(ForestClassifier):
     See Also
     --------
     ExtraTreesClassifier : Draws split thresholds at random, and fits every tree to all rows.
-    DecisionTreeClassifier : One tree.
+    DecisionTreeClassifier : A single tree.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class RandomForestRegressor(ForestRegressor):
     See Also
     --------
     ExtraTreesRegressor : Draws split thresholds at random, and fits every tree to all rows.
-    DecisionTreeRegressor : One tree.
+    DecisionTreeRegressor : A single tree.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class ExtraTreesClassifier(ForestClassifier):
     See Also
     --------
     RandomForestClassifier : Uses the best split of the considered columns, and bootstrap samples.
-    ExtraTreeClassifier : One tree.
+    ExtraTreeClassifier : A single tree.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class ExtraTreesRegressor(ForestRegressor):
     See Also
     --------
     RandomForestRegressor : Uses the best split of the considered columns, and bootstrap samples.
-    ExtraTreeRegressor : One tree.
+    ExtraTreeRegressor : A single tree.
 
     Examples
     --------

@@ -42,9 +42,9 @@ _SAVED = SavedState(
 class IsolationForest(OutlierMixin, UnsupervisedForest):
     """Isolation forest: detects outliers, which few random splits separate from the other rows.
 
-    Each tree is grown on a small sample, by a random threshold of a random column at each node, without a target. A
-    row's score compares the mean length of its paths with that of an unsuccessful search in a binary search tree (Liu,
-    Ting and Zhou 2008).
+    Each tree is grown on a small sample without a target: each node is split at a random threshold of a random column.
+    A row's score compares the mean length of its paths with the mean length of an unsuccessful search in a binary
+    search tree (Liu, Ting and Zhou 2008).
 
     See Also
     --------

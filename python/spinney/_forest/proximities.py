@@ -465,7 +465,7 @@ def _is_sparse(
 
 
 def outlier_score(forest: TableEstimator, X: TableLike, y: ColumnLike = None, *, kind: Kind = "all") -> Floats:
-    """Score how far each row lies from the other rows of its class.
+    """Compute a score of how far each row lies from the other rows of its class.
 
     The raw score is the number of rows divided by the sum of the squared proximities to the rows of the class. The
     median of the class is subtracted from it, and the difference is divided by the median absolute deviation (times

@@ -351,8 +351,8 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         """Update the model with further rows; the rows of earlier calls are not needed any more.
 
         The sums of the normal equations are updated, so that the model equals that of `fit` to all rows so far, up to
-        rounding, whatever their order and batches. ``alpha="cv"`` is chosen anew at each call by generalised
-        cross-validation, which needs only the sums; `fit` has the rows, and uses their leave-one-out errors.
+        rounding, whatever their order and batches. ``alpha="cv"`` is chosen again at each call, by generalised
+        cross-validation, which needs only these sums; `fit` uses the leave-one-out errors of the rows instead.
 
         Parameters
         ----------

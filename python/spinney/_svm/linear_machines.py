@@ -388,8 +388,8 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
     """Linear support vector regression for many rows.
 
     The weights w minimise ½|w|² plus ``C`` times the epsilon-insensitive loss. As in liblinear, the intercept is
-    penalised too, unless ``intercept_scaling=inf``. The squared loss is minimised by Newton's method, the other by an
-    interior point method.
+    penalised too, unless ``intercept_scaling=inf``. The squared loss is minimised by Newton's method, the loss that is
+    not squared by an interior point method.
 
     See Also
     --------
@@ -417,8 +417,8 @@ class LinearSVR(RegressorMixin, BaseLinearMachine):
 
         The squared loss of earlier rows is replaced by its second-order expansion at the weights that were fitted when
         they arrived. Each call is therefore a short fit, and a single call gives the same model as `fit`. The expansion
-        is exact for rows that stay on their side of the tube. The other loss is replaced by a quadratic that is nowhere
-        below it, which is less exact. The method needs a number for `C`.
+        is exact for rows that stay on their side of the tube. The loss that is not squared is replaced by a quadratic
+        function that is nowhere below it, which is less exact. The method needs a number for `C`.
 
         Parameters
         ----------

@@ -294,7 +294,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         background : table of shape (n_background, n_features), optional
             Rows that supply the values of unknown columns (interventional Shapley values); the base value is their mean
             score. The time grows with their number; a few hundred typical rows suffice. None: both branches are
-            followed, as above (path-dependent values).
+            followed, as described above (path-dependent values).
 
         Returns
         -------

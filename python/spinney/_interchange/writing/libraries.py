@@ -163,8 +163,8 @@ def to_xgboost(model: TableEstimator) -> str:
     """Export a model to XGBoost's JSON, for ``xgboost.Booster(model_file=…)``.
 
     XGBoost computes in single precision. Thresholds are rounded so that every row of single-precision numbers reaches
-    the same leaves; a double between a threshold and the next single may not, because XGBoost rounds it. Predictions
-    have about seven digits.
+    the same leaves; a double between a threshold and the next single-precision number may not, because XGBoost rounds
+    it. Predictions have about seven digits.
 
     Parameters
     ----------

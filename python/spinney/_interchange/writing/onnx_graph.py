@@ -39,9 +39,9 @@ def to_onnx(model: TableEstimator) -> Any:
         For ``onnx.save`` or ``SerializeToString``. If all columns are numbers, it has one input ``X`` of doubles,
         (n_rows, n_columns), else one input for each column, (n_rows, 1), named after it: strings for categories that
         are strings, doubles for all other columns. Booleans are 0 and 1, dates seconds since 1970, NaN is a missing
-        number. An empty string is a missing category, unless it is a category; then any unseen string is. The output
-        ``prediction`` holds numbers or labels, ``probabilities`` the class probabilities in the order of ``classes_``;
-        isolation forests have ``score``, and -1 for outliers as the prediction.
+        number. An empty string is a missing category, unless the training table had it as a category; then any unseen
+        string is missing. The output ``prediction`` holds numbers or labels, ``probabilities`` the class probabilities
+        in the order of ``classes_``; isolation forests have ``score``, and -1 for outliers as the prediction.
 
     Notes
     -----

@@ -104,7 +104,7 @@ def coverage_report(
     sample_weight: ColumnLike = None,
     offset: ColumnLike = None,
 ) -> CoverageReport:
-    """Return how often `predict_interval`, or `predict_set` of a classifier, covers the targets of given rows.
+    """Return how often `predict_interval`, or `predict_set` of a classifier, covers the targets of new rows.
 
     Parameters
     ----------

@@ -234,11 +234,11 @@ def partial_dependence(
     response_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
         Method that predicts. "auto": class probabilities, if the model has them; else scores or values.
     method : {"auto", "brute", "recursion"}, default="auto"
-        "auto": each row passes once through each tree of spinney's trees, forests and boosted trees for up to 64
-        values, with results that are bit-identical to "brute"; other models use "brute". "brute": predict all rows for
-        each value. "recursion": use no rows, but follow both branches, by training weight, at splits on other columns,
-        whose values are at their centre in linear leaves. It is for trees without surrogates and for the scores of
-        boosted classifiers, and gives other results if columns are dependent.
+        "auto": a fast algorithm for trees, forests and boosted trees of spinney, with results that are bit-identical to
+        "brute"; "brute" for other models. "brute": predict all rows for each value. "recursion": use no rows; at splits
+        on other columns, follow both branches, weighted by their training rows (in linear leaves, other columns have
+        their central value). It requires a tree without surrogates, a forest, or boosted trees, of which it averages
+        the scores, and gives other results if columns are dependent.
 
     Returns
     -------

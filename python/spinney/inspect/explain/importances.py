@@ -63,7 +63,7 @@ class Importances(ShownAsTable):
     kind : {"permutation", "unbiased", "impurity", "gain", "splits"}
         How importance is measured.
     loss : str or None
-        Loss or score that permutation changes; None for the other kinds.
+        Loss or score that permutation changes; None if importance is not measured by permutation.
     importance, standard_error, z : ndarray of shape (n_names,)
         Mean importance over the trees, permutations or folds (see `unit`), its standard error, and their ratio (NaN
         where the standard error is 0 or unknown).
@@ -75,8 +75,8 @@ class Importances(ShownAsTable):
         Number of splits on the columns in all trees; oblique splits count for each of their columns. None: the model
         has no trees.
     tree_loss : float or None
-        Loss before any permutation: the mean loss of a single tree on its out-of-bag rows, or that of a boosted model
-        on the given rows.
+        Loss before any permutation: the mean loss of a single tree on its out-of-bag rows, or the loss of a boosted
+        model on the rows that were passed.
     unit : {"tree", "permutation", "fold"}
         Unit over which the means are taken.
 
@@ -304,7 +304,7 @@ def permutation_importance(
 
     See Also
     --------
-    sklearn.inspection.permutation_importance : The same for given rows.
+    sklearn.inspection.permutation_importance : Permutation importance on the rows that are passed.
     RandomForestClassifier.importances : Out-of-bag importances of each tree, with other losses.
 
     Examples

@@ -39,8 +39,8 @@ class NearestRows(ShownAsTable):
     rows : ndarray of shape (n,)
         Positions in the table.
     similarity : ndarray of shape (n,)
-        Similarity to the given row: the fraction of the trees in which both reach the same leaf (the proximity) or,
-        without trees, 1 minus the distance.
+        Similarity to the row that was passed: the fraction of the trees in which both reach the same leaf (the
+        proximity) or, without trees, 1 minus the distance.
     distance : ndarray of shape (n,)
         Mean over the columns of the distance between the values. That of numbers is relative to the range between the
         5% and 95% quantiles, and at most 1; that of categories is 0 if they are equal, else 1.
@@ -84,7 +84,7 @@ class NearestRows(ShownAsTable):
         Parameters
         ----------
         row : int or None
-            Position in `rows`; None: the given row.
+            Position in `rows`; None: the row that was passed.
         column : int
             Position of the column.
 
@@ -116,7 +116,7 @@ class NearestRows(ShownAsTable):
         return frame_of(columns, backend)
 
     def plot(self, *, max_columns: int = 12, ax: Axes | None = None) -> Axes:
-        """Plot the values of the rows relative to those of the given row, one line of points per column.
+        """Plot the values of the rows relative to the row that was passed, one line of points per column.
 
         Parameters
         ----------

@@ -393,9 +393,9 @@ def shap_values(
     interactions : bool, default=False
         Also compute the interactions of pairs of columns: n_features² numbers per row.
     background : table of shape (n_background, n_features), optional
-        Rows that supply the values of unknown columns (interventional values); the result is the mean over these
-        rows, the base value their mean prediction. The time grows with their number: a few hundred typical rows
-        suffice. None: both branches are followed, as above (path-dependent values).
+        Rows that supply the values of unknown columns (interventional values); the result is the mean over these rows,
+        the base value their mean prediction. The time grows with their number: a few hundred typical rows suffice.
+        None: both branches are followed, as described above (path-dependent values).
 
     Returns
     -------
