@@ -355,7 +355,7 @@ def test_errors():
         (lambda: forest.importances(X, y, "unbiased", loss="error"), "loss requires kind='permutation'"),
         (lambda: forest.importances(X, y, "unbiased", by_row=True), "by_row requires kind='permutation'"),
         (lambda: forest.importances(X, y, n_repeats=0), "n_repeats must be a whole number of at least 1"),
-        (lambda: forest.importances(), "measured on the training rows. Pass X and y"),
+        (lambda: forest.importances(), "measured on the training rows. Pass the X and y"),
         (lambda: forest.importances(X[:-1], y[:-1]), "X has 79 rows, but the forest was fitted on 80"),
         (lambda: forest.importances(X, ["low"] * 80), "y does not have the classes"),
         (
