@@ -291,7 +291,9 @@ class SingleTarget:
 
     def require_rows(self, weight: Floats) -> None:
         """Refuse classes that have no row of positive weight."""
-        lost = np.setdiff1d(np.arange(self.n_classes or 0), self.values[weight > 0])
+        if self.n_classes is None:
+            return
+        lost = np.setdiff1d(np.arange(self.n_classes), self.values[weight > 0])
         if len(lost):
             raise ValueError(
                 f"The class {self.labels.tolist()[lost[0]]!r} has no row of positive weight to learn from. Drop its "

@@ -89,10 +89,14 @@ class Terms:
         The curvature of earlier rows is added to the products. Without such, and with fewer rows than terms, it solves
         a system of the rows of positive factors instead (the identity of Sherman, Morrison and Woodbury).
         """
-        used, ridge = np.flatnonzero(factors), self.ridge
+        ridge = self.ridge
         if len(factors) >= self.n_weights or not (ridge > 0).all() or earlier is not None:
-            matrix = self.products(factors) + np.diag(ridge) + (0.0 if earlier is None else earlier.curvature)
+            matrix = self.products(factors)
+            matrix.flat[:: self.n_weights + 1] += ridge
+            if earlier is not None:
+                matrix += earlier.curvature
             return (lambda right: _solved(matrix, right)) if np.isfinite(matrix).all() else None
+        used = np.flatnonzero(factors)
         root = np.sqrt(factors[used])
         gram = self._gram[np.ix_(used, used)]
         inner = root[:, np.newaxis] * gram * root + np.eye(len(used))
@@ -113,8 +117,12 @@ class Terms:
 
     def dual_square(self, sums: Floats) -> float:
         """Return the penalised squared norm of the weights whose product with the ridge is `sums`."""
-        is_free = self.ridge == 0  # an intercept without penalty, whose sum the dual constrains to 0
-        return float((sums**2 / np.where(is_free, np.inf, self.ridge)).sum())
+        return float((sums**2 / self._dual_ridge).sum())
+
+    @cached_property
+    def _dual_ridge(self) -> Floats:
+        """The penalties; infinite for an intercept without one, whose sum the dual constrains to 0."""
+        return np.where(self.ridge == 0, np.inf, self.ridge)
 
     @cached_property
     def by_row(self) -> RowTerms | None:
@@ -175,13 +183,13 @@ class RowTerms:
 
 def _solved(matrix: Floats, right: Floats) -> Floats:
     """Solve a positive definite system; where rounding makes it indefinite, add to the diagonal."""
-    ridge = 0.0
+    padded, ridge = matrix, 0.0
     while True:
-        padded = matrix + ridge * np.eye(len(matrix))
         solution = _engine.solve_positive(np.ascontiguousarray(padded), np.ascontiguousarray(right[np.newaxis]))
         if solution is not None:
             return np.asarray(np.asarray(solution)[0])
         ridge = max(10 * ridge, 1e-13 * max(float(np.abs(matrix).max()), 1e-300))
+        padded = matrix + ridge * np.eye(len(matrix))
 
 
 # ---- squared losses ---------------------------------------------------------------------------------------
@@ -433,11 +441,17 @@ def _lasso_step(hessian: Floats, gradient: Floats, weights: Floats, lasso: Float
 
 @dataclass
 class _Interior:
-    """A strictly feasible dual point: a in (0, bound) for each row and side, and the multipliers of both bounds."""
+    """A strictly feasible dual point.
 
-    a: Floats  # (n_sides, n_rows)
-    low: Floats
-    high: Floats
+    Attributes
+    ----------
+    values : ndarray of shape (2, 2, n_sides, n_rows)
+        a and bound - a, both positive, and then the multipliers of both.
+    weights : ndarray of shape (n_weights,)
+        The primal point.
+    """
+
+    values: Floats
     weights: Floats
 
 
@@ -453,75 +467,79 @@ def interior(problem: PlaneProblem) -> Plane:
     sign = z[np.newaxis] if epsilon is None else np.array([[1.0], [-1.0]]) * np.ones(len(z))
     cost = -np.ones((1, len(z))) if epsilon is None else np.array([epsilon - z, epsilon + z])
     enough = min(problem.tol, max(_GAP * problem.tol, _LEAST_GAP))
-    # in units in which bounds are about 1
-    point = _Interior(
-        np.broadcast_to(bound / 2, sign.shape).copy(),
-        np.ones(sign.shape),
-        np.ones(sign.shape),
-        np.zeros(table.n_weights),
-    )
+    point = _start(problem, sign, cost)
+    free = np.flatnonzero((problem.ridge == 0) & (problem.earlier is None))  # an intercept without penalty
     for n_iter in range(problem.max_iter + 1):
-        scores = table.scores(point.weights)
-        sums = table.sums((sign * point.a).sum(axis=0))
-        primal = problem.given(point.weights) + float((bound * np.abs(problem.beyond(scores))).sum())
-        dual = problem.least_given(sums) - float((cost * point.a).sum())
-        is_bound = problem.ridge == 0 if problem.earlier is None else np.zeros(len(sums), dtype=bool)
-        infeasibility = float(np.abs(sums[is_bound]).sum())
+        a = point.values[0, 0]
+        gradient = sign * table.scores(point.weights) + cost
+        sums = table.sums((sign * a).sum(axis=0))
+        primal = problem.given(point.weights) - float((bound * np.minimum(gradient, 0.0)).sum())
+        dual = problem.least_given(sums) - float((cost * a).sum())
+        infeasibility = sum(abs(float(sums[j])) for j in free)
         gap = (abs(primal - dual) + infeasibility) / max(abs(primal), 1e-12)
         if gap <= enough or n_iter == problem.max_iter:
             break
-        if not _advance(problem, point, sign, sign * scores + cost, sums):
+        if not _advance(problem, point, sign, gradient, sums):
             break
     return Plane(point.weights, primal, gap, n_iter)
 
 
+def _start(problem: PlaneProblem, sign: Floats, cost: Floats) -> _Interior:
+    """Return the middle of the bounds and, for the epsilon-insensitive loss, the weights of least squares."""
+    table = problem.table
+    point = _Interior(np.ones((2, 2, *sign.shape)), np.zeros(table.n_weights))  # in units in which bounds are about 1
+    point.values[0] = problem.bound / 2
+    solve = None if problem.epsilon is None else problem.solver(np.ones(len(problem.z)))
+    if solve is not None:
+        point.weights = solve(table.sums(problem.z))
+        gradient = sign * table.scores(point.weights) + cost
+        point.values[1] = np.maximum([gradient, -gradient], 0.0) + np.abs(gradient).mean()
+    return point
+
+
 def _advance(problem: PlaneProblem, point: _Interior, sign: Floats, gradient: Floats, sums: Floats) -> bool:
     """Take one predictor-corrector step; return False if rounding leaves no feasible step."""
-    table, rest = problem.table, problem.bound - point.a
-    mean = float(((point.a * point.low).sum() + (rest * point.high).sum()) / (2 * point.a.size))
-    if not (mean > 0 and point.a.min() > 0 and rest.min() > 0):
+    table, values = problem.table, point.values
+    room, multipliers = values  # to both bounds
+    size = room.size
+    mean = float((room * multipliers).sum()) / size
+    if not (mean > 0 and values.min() > 0):
         return False
-    stiff = 1.0 / (point.low / point.a + point.high / rest)
+    ratio = multipliers / room
+    stiff = 1.0 / ratio.sum(axis=0)
     solve = problem.solver(stiff.sum(axis=0))
     if solve is None:
         return False
-    residual = gradient - point.low + point.high
-    target = problem.given_gradient(point.weights) - sums
+    signed, missing = sign * stiff, sums - problem.given_gradient(point.weights)
 
-    def direction(low_goal: Floats, high_goal: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the Newton steps of a, both multipliers and the weights toward complementarity equal to the goals."""
-        push = residual - (low_goal - point.a * point.low) / point.a + (high_goal - rest * point.high) / rest
-        right = -target - table.sums((sign * stiff * push).sum(axis=0))
-        step_w = solve(right)
-        step_a = -stiff * (push + sign * table.scores(step_w))
-        step_low = (low_goal - point.a * point.low - point.low * step_a) / point.a
-        step_high = (high_goal - rest * point.high + point.high * step_a) / rest
-        return step_a, step_low, step_high, step_w
+    def direction(goals: Floats | float) -> tuple[Floats, Floats]:
+        """Return the Newton steps of the values and the weights toward complementarity equal to the goals."""
+        wanted = goals / room
+        push = gradient - wanted[0] + wanted[1]
+        step_w = solve(missing - table.sums((signed * push).sum(axis=0)))
+        steps = np.empty_like(values)
+        steps[0, 0] = -stiff * push - signed * table.scores(step_w)
+        steps[0, 1] = -steps[0, 0]
+        steps[1] = wanted - multipliers - ratio * steps[0]
+        return steps, step_w
 
-    zeros = np.zeros_like(point.a)
-    a, low, high, _ = direction(zeros, zeros)
-    length = _longest_step(point, rest, a, low, high)
-    reached = ((point.a + length * a) * (point.low + length * low)).sum()
-    reached += ((rest - length * a) * (point.high + length * high)).sum()
-    goal = mean * (float(reached) / (2 * point.a.size) / mean) ** 3
-    a, low, high, weights = direction(goal - a * low, goal + a * high)
-    if not all(np.isfinite(step).all() for step in (a, low, high, weights)):
+    steps, _ = direction(0.0)
+    reached = values + min(1.0, _longest_step(values, steps)) * steps
+    goal = mean * (float((reached[0] * reached[1]).sum()) / size / mean) ** 3
+    steps, step_w = direction(goal - steps[0] * steps[1])
+    if not (np.isfinite(steps).all() and np.isfinite(step_w).all()):
         return False
-    length = min(1.0, _CLOSE * _longest_step(point, rest, a, low, high, 1.0 / _CLOSE))
-    point.a += length * a
-    point.low += length * low
-    point.high += length * high
-    point.weights = point.weights + length * weights
+    length = min(1.0, _CLOSE * _longest_step(values, steps))
+    values += length * steps
+    values[0, 1] = problem.bound - values[0, 0]
+    point.weights = point.weights + length * step_w
     return True
 
 
-def _longest_step(point: _Interior, rest: Floats, a: Floats, low: Floats, high: Floats, most: float = 1.0) -> float:
-    """Return the longest step after which no variable is negative."""
-    for value, step in ((point.a, a), (rest, -a), (point.low, low), (point.high, high)):
-        falling = step < 0
-        if falling.any():
-            most = min(most, float((value[falling] / -step[falling]).min()))
-    return most
+def _longest_step(values: Floats, steps: Floats) -> float:
+    """Return the longest step after which no value is negative."""
+    fall = -float((steps / values).min())
+    return 1.0 / fall if fall > 0 else np.inf
 
 
 def fit_plane(problem: PlaneProblem, squared: bool, start: Floats | None) -> Plane:

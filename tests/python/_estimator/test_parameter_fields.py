@@ -3,8 +3,9 @@
 import inspect
 
 import pytest
+import spinney
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import InvalidParameterError, StrOptions, validate_parameter_constraints
 from spinney._estimator.parameters import estimator, parameter
 
 
@@ -39,6 +40,16 @@ def test_what_a_base_allows_holds_for_a_default_that_is_changed():
     with pytest.raises(InvalidParameterError, match="rate"):
         Derived(rate="c")._validate_params()
     Derived()._validate_params()
+
+
+def test_a_default_is_allowed_so_that_it_needs_no_check():
+    """`_validate_params` checks only parameters that are not their defaults."""
+    found = [getattr(spinney, name) for name in spinney.__all__]
+    for kind in [kind for kind in found if isinstance(kind, type) and hasattr(kind, "_parameter_constraints")]:
+        for name, known in inspect.signature(kind).parameters.items():
+            if known.default is not known.empty:
+                assert getattr(kind, name) is known.default
+                validate_parameter_constraints(kind._parameter_constraints, {name: known.default}, kind.__name__)
 
 
 def test_estimators_are_not_compared_by_their_parameters():

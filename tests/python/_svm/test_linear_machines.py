@@ -342,6 +342,12 @@ def test_the_optimum_is_that_of_scikit_learn(loss, options):
     assert objective(model) == pytest.approx(objective(known), rel=1e-6)
 
 
+def test_a_target_far_from_zero_takes_no_more_iterations():
+    X, values = noisy(n=120)
+    near, far = (spinney.LinearSVR().fit(X, target).n_iter_ for target in (values, 10_000 + 1_000 * values))
+    assert far <= near
+
+
 @pytest.mark.parametrize(
     "make", [spinney.LinearSVC, lambda **options: spinney.LinearSVR(loss="squared_epsilon_insensitive", **options)]
 )
