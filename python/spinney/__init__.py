@@ -1,4 +1,4 @@
-"""Trees and ensembles for tables.
+"""Decision trees and ensembles for tabular data, with the interface of scikit-learn.
 
 The names below load on first use, so that ``import spinney`` is quick. Type checkers and editors read them from the
 stub that the build writes beside this file (``tools/make_public_stub.py``).
