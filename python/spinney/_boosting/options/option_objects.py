@@ -63,8 +63,9 @@ class Growth(Options):
         with the lower loss. A split that leaves too few rows on a side is an error; if rows are drawn at random, a tree
         that cannot make the split is grown without it.
     n_parallel_trees : int, default=1
-        Number of consecutive trees that are fitted to the same gradients, each on its own random rows and columns, and
-        averaged. ``n_estimators`` counts all trees.
+        Number of consecutive trees that are fitted to the same gradients and averaged. Each has its own random rows and
+        columns if `subsample`, `max_features` or `feature_sampling` draws them; otherwise the trees are equal.
+        ``n_estimators`` counts all trees.
 
     Examples
     --------
