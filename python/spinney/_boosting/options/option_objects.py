@@ -89,9 +89,10 @@ class Regularization(Options):
     l1 : float, default=0.0
         L1 penalty on leaf values.
     max_step : float, "auto" or None, default="auto"
-        Largest absolute leaf value, before it is multiplied by the learning rate. "auto": for losses whose second
-        derivative is not constant, leaf values above 1.5 grow only with the logarithm of the Newton step; other losses
-        have no limit. None: no limit.
+        Largest absolute leaf value, before it is multiplied by the learning rate. "auto": depends on the loss. With the
+        log loss, Poisson and similar losses, whose Newton steps may diverge, leaf values above 1.5 grow only with the
+        logarithm of the Newton step. With a user-defined loss whose ``link`` is "identity", the limit follows from the
+        spread of the targets. Other losses have no limit. None: no limit.
     min_hessian_leaf : float, default=1e-3
         Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
