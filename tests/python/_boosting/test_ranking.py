@@ -379,7 +379,7 @@ def test_offsets_are_initial_scores():
 
 def test_refuses_metrics_that_are_not_of_lists():
     X, grades, groups = table()
-    with pytest.raises(ValueError, match="no ranking metric"):
+    with pytest.raises(ValueError, match="is not a ranking metric"):
         spinney.GradientBoostingRanker(scoring="r2", **SMALL).fit(X, grades, groups=groups)
     with pytest.raises(ValueError, match="groups and groups_val go together"):
         spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups, X_val=X, y_val=grades)

@@ -804,7 +804,7 @@ def test_what_a_classifier_refuses(criterion, options, y, message):
 
 def test_a_class_or_an_object_without_the_methods_is_refused():
     X, y, _ = mixed_table(50)
-    with pytest.raises(TypeError, match=r"an object, not the class Squares. Make one: Squares\(\)"):
+    with pytest.raises(TypeError, match=r"must be an object, not the class Squares. Pass an object: Squares\(\)"):
         DecisionTreeRegressor(criterion=Squares).fit(X, y)
     with pytest.raises(ValueError, match="'criterion' parameter"):
         DecisionTreeRegressor(criterion=object()).fit(X, y)

@@ -331,7 +331,7 @@ def test_kernels_are_scikit_learns():
     options = {"gamma": 0.5, "coef0": 1.5}
     assert_allclose(kernels.polynomial(U, degree=2, **options), pairwise.polynomial_kernel(U, degree=2, **options))
     assert_allclose(kernels.sigmoid(U, V, **options), pairwise.sigmoid_kernel(U, V, **options))
-    with pytest.raises(ValueError, match="same columns"):
+    with pytest.raises(ValueError, match="same number of columns"):
         kernels.linear(U, V[:, :2])
 
 
