@@ -39,7 +39,12 @@ KINDS = {
     "categorical columns of numbers": ["number categories"],
     '``unseen="other"``': ["boosting, other"],
     "misclassification costs, trees and forests": ["costs of a tree", "costs of a forest"],
-    "oblique forests; boosting on combined columns": ["oblique", "combined columns", "combined columns of three", "crossed columns"],
+    "oblique forests; boosting on combined columns": [
+        "oblique",
+        "combined columns",
+        "combined columns of three",
+        "crossed columns",
+    ],
     "multi-output trees and forests": ["several"],
     "averages of models (see below)": [*AVERAGES],
     "surrogate splits": ["surrogates"],
