@@ -90,6 +90,9 @@ def adaboost_pictures(folder: Path) -> None:
     corner = spinney.datasets.make_diagonal(120, random_state=0)
     boosted = spinney.AdaBoostClassifier(n_estimators=50).fit(*corner)
     save(spinney.plot_boosting_steps(boosted, *corner), folder / "adaboost_rounds.png")
+    x, y_hand = np.arange(10.0)[:, np.newaxis], [1, 1, 1, -1, -1, -1, 1, 1, 1, -1]
+    by_hand = spinney.AdaBoostClassifier(n_estimators=3)
+    save(spinney.plot_boosting_steps(by_hand, x, y_hand, max_columns=4), folder / "adaboost_by_hand.png")
     save(spinney.plot_margins(model, X[:2000], y[:2000], rounds=(5, 30, 400)).figure, folder / "adaboost_margins.png")
 
 

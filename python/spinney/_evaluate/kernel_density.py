@@ -118,11 +118,17 @@ def kernel_density(values: ArrayLike, bandwidth: float | Literal["cv"] = "cv") -
             raise ValueError(f"bandwidth must be a positive number or 'cv', not {bandwidth!r}.")
         return KernelDensity(sample, float(bandwidth), np.zeros(0), np.zeros(0))
     reference = 1.06 * float(sample.std()) * len(sample) ** -0.2
-    least = max(0.05 * reference, unit_of(sample) or 0.0)
+    unit = unit_of(sample) or 0.0
+    least = max(0.05 * reference, unit)
     grid = np.geomspace(least, 2 * max(reference, least), _N_BANDWIDTHS)
     risks = np.array([_risk(sample, width) for width in grid])
     best = int(risks.argmin())
-    if best == 0:
+    if best == 0 and least == unit:
+        warn(
+            f"The values are multiples of {unit:.3g}, and this is the bandwidth: smaller ones would only show the "
+            "rounding. Pass a larger bandwidth for a smoother density."
+        )
+    elif best == 0:
         warn(
             f"The smallest bandwidth of the search, {grid[0]:.3g}, has the least estimated risk: smaller ones may be "
             "better. Pass a bandwidth."

@@ -369,6 +369,18 @@ def test_two_parameters_are_a_map_with_the_selected_setting(diagonal, style):
     assert steps[int(y), int(x)] == steps[within].min()
 
 
+def test_long_names_of_parameters_leave_space_for_the_map(diagonal):
+    tried = {"min_impurity_decrease": [0.0, 0.05, 0.1], "min_weight_fraction_leaf": [0.0, 0.02, 0.05, 0.1, 0.2]}
+    ax = spinney.plot_tuning(spinney.DecisionTreeClassifier(), *diagonal, tried, cv=2, simplest="last")
+    ax.figure.canvas.draw()
+    colours = ax.figure.axes[1].get_position()
+    assert ax.get_position().width > 0.6
+    assert colours.x0 - ax.get_position().x1 < 0.1
+    legend = ax.get_legend().get_window_extent()
+    assert legend.x0 >= 0
+    assert legend.x1 <= ax.figure.bbox.x1
+
+
 def test_rounds_are_drawn_with_their_weights_and_numbers(diagonal):
     X, y = diagonal
     model = spinney.AdaBoostClassifier(n_estimators=6).fit(X, y)
@@ -391,6 +403,43 @@ def test_rounds_are_drawn_with_their_weights_and_numbers(diagonal):
         spinney.plot_boosting_steps(model, X, y, rounds=[0])
     with pytest.raises(TypeError, match="AdaBoostClassifier"):
         spinney.plot_boosting_steps(spinney.RandomForestClassifier(2).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_rounds_along_one_column_are_steps_through_rows_at_their_classes(style):
+    x = np.arange(10.0)[:, None]
+    y = np.where(np.isin(np.arange(10), [0, 1, 2, 6, 7, 8]), "up", "down")
+    model = spinney.AdaBoostClassifier(n_estimators=3).fit(x, y)
+    with plt.style.context(style):
+        figure = spinney.plot_boosting_steps(model, x, y, max_columns=4)
+    weights = [weight for weight, _ in zip(model.staged_weights(x, y), range(3), strict=False)]
+    for ax, member, weight in zip(figure.axes, [*model.estimators_, model], [*weights, None], strict=True):
+        (line,) = ax.get_lines()
+        predicted = member.predict(line.get_xdata()[:, None])
+        assert_array_equal(line.get_ydata(), np.searchsorted(model.classes_, predicted))
+        drawn = [part for part in ax.collections if len(part.get_offsets())]
+        assert [part.get_offsets()[:, 1].tolist() for part in drawn] == [[0] * 4, [1] * 6]
+        for part, label in zip(drawn, model.classes_, strict=True):
+            rows = np.flatnonzero(y == label)
+            assert_array_equal(part.get_offsets()[:, 0], rows)
+            if weight is not None:
+                assert_allclose(part.get_sizes(), 200 * weight[rows])
+                is_thick = np.array(part.get_linewidths()) > 1
+                assert_array_equal(is_thick, member.predict(x[rows]) != label)
+    assert "training error 0.000" in figure.axes[3].get_title()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["down", "up", "misclassified"]
+    with pytest.raises(ValueError, match=r"X has 3 columns, and one or two can be drawn\. Pass features=\[…\]"):
+        spinney.plot_boosting_steps(model, np.zeros((10, 3)), y)
+
+
+def test_classes_along_one_column_have_their_colours(diagonal):
+    X, y = diagonal
+    ax = spinney.plot_regions(spinney.KNeighborsClassifier(), X[:, :1], y).axes[0]
+    colours = [part.get_facecolor()[0] for part in ax.collections]
+    assert_allclose(colours, [mpl.colors.to_rgba("#0072B2"), mpl.colors.to_rgba("#E69F00")])
+    for part, label in zip(ax.collections, (-1, 1), strict=True):
+        assert_allclose(part.get_offsets()[:, 0], X[y == label, 0])
+        assert_array_equal(part.get_offsets()[:, 1], (label + 1) / 2)
 
 
 @pytest.mark.parametrize(

@@ -379,6 +379,12 @@ def test_bootstrap_of_tables():
     ax = found.plot()
     assert [line.get_label() for line in ax.get_lines()] == ["estimate"]
     assert sum(bar.get_height() for bar in ax.patches[:-1]) == pytest.approx(20)
+    for style in ("default", "dark_background"):
+        with plt.style.context(style):
+            span = found.plot().patches[-1]
+        edges = span.get_x() + np.array([0, span.get_width()])
+        assert_allclose(edges, found.interval())
+        assert abs(np.mean(span.get_edgecolor()[:3]) - (style == "default")) > 0.3  # it differs from the background
     for call, words in (
         (lambda: teaching.bootstrap(np.mean, [1.0, 2.0], [1.0]), "same number of rows"),
         (lambda: found.interval(2), "level must be"),
@@ -453,6 +459,13 @@ def test_rounded_values_have_about_the_bandwidth_of_exact_ones():
 def test_equal_values_make_the_bandwidth_warn():
     with pytest.warns(UserWarning, match="Pass a bandwidth"):
         teaching.kernel_density(np.repeat(np.random.default_rng(0).normal(size=100), 3))
+
+
+def test_a_bandwidth_of_the_unit_of_rounding_warns_of_the_rounding():
+    heaped = np.repeat([18.0, 20, 22, 24, 30, 36, 40, 45, 50], 20)  # ages that people prefer
+    values = np.concatenate([heaped, np.random.default_rng(0).normal(30, 10, 200).round()])
+    with pytest.warns(UserWarning, match=r"multiples of 1, and this is the bandwidth.* Pass a larger"):
+        assert teaching.kernel_density(values).bandwidth == 1.0
 
 
 @pytest.mark.parametrize(

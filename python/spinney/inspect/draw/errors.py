@@ -352,7 +352,7 @@ def _draw_tuning_curve(ax: Axes, found: _Tuning) -> Axes:
     ax.errorbar(places, found.mean, found.spread, capsize=3, elinewidth=1, label="held-out rows", **line)
     ax.plot(places, found.of_fit.mean(axis=1), color=axes.pale(), linewidth=1.2, label="training rows")
     _mark_tuning(ax, found, places, found.mean)
-    ax.axhline(found.limit, color=axes.pale(), linestyle="--", linewidth=1, label="1 standard error off the lowest")
+    ax.axhline(found.limit, color=axes.pale(), linestyle="--", linewidth=1, label="lowest + 1 standard error")
     ax.set(ylabel=found.label)
     ax.legend(frameon=False)
     return ax
@@ -368,7 +368,8 @@ def _draw_tuning_map(ax: Axes, found: _Tuning) -> Axes:
     ax.plot(across[within], up[within] - 0.3, "o", markersize=3.5, color=axes.ink(), label=label)
     if len(found.mean) <= _MOST_NUMBERS:
         for x, y, error in zip(across, up, found.mean, strict=True):
-            ax.text(x, y, f"{error:.3g}", ha="center", va="center", color=axes.ink(), fontsize=8)
+            text = f"{error:.3g}" if abs(error) < 1000 else f"{error:,.0f}"
+            ax.text(x, y, text, ha="center", va="center", color=axes.ink(), fontsize=8)
     _mark_tuning(ax, found, across, up, size=26)
     ax.figure.colorbar(drawn, ax=ax, label=found.label)
     first, second = found.values
@@ -384,7 +385,9 @@ def _mark_tuning(ax: Axes, found: _Tuning, x: Floats, y: Floats, size: float = 1
     if (k := found.selected) is not None:
         edge: dict[str, Any] = {"fillstyle": "none", "color": axes.ink(), "markeredgewidth": 1.5, "linestyle": "none"}
         ax.plot([x[k]], [y[k]], "s", markersize=size + 3, **edge)
-        ax.plot([], [], "s", markersize=11, label=f"simplest within 1 standard error: {found.name(k)}", **edge)
+        gap = "\n" if len(found.values) == 2 else " "  # a wide legend would make the map narrow
+        label = f"simplest within 1 standard error:{gap}{found.name(k)}"
+        ax.plot([], [], "s", markersize=11, label=label, **edge)
 
 
 def _place_values(ax: Axes, name: str, values: list[Any]) -> Floats:

@@ -136,10 +136,10 @@ class _Plane:
         chosen = list(range(schema.n_features)) if features is None else list(features)
         if isinstance(features, str) or len(chosen) not in (1, 2):
             what = f"X has {plural(schema.n_features, 'column')}" if features is None else f"features is {features!r}"
-            raise ValueError(f"plot_regions draws one or two columns, but {what}. Pass features=[…] with one or two.")
+            raise ValueError(f"{what}, and one or two can be drawn. Pass features=[…] with one or two.")
         places = [column_index(name, schema, "features") for name in chosen]
         if any(schema.features[j].kind != "number" for j in places):
-            raise ValueError("plot_regions needs columns of numbers. Pass others as features.")
+            raise ValueError("Only columns of numbers can be drawn. Pass their names as features.")
         columns = column_values(schema, raw, "plot_regions", "missing")
         values = [columns[j] for j in places]
         n_each = n_points if len(places) == 2 else _CURVE_POINTS
@@ -309,6 +309,8 @@ def _draw_panel(
 ) -> None:
     if len(plane.grid) == 1:
         _draw_curve(ax, surface, plane)
+        if surface.classes is not None and plane.y is not None:
+            _draw_points(ax, surface, plane, span, sizes, thick)
         return
     across, up = plane.grid
     shape = (len(up), len(across))
@@ -343,8 +345,9 @@ def value_map() -> Any:
 
 
 def _draw_points(ax: Axes, surface: _Surface, plane: _Plane, span: tuple[float, float], sizes: Any, thick: Any) -> None:
-    """Draw the rows, with areas and, where `thick`, with thick edges."""
+    """Draw the rows, with areas and, where `thick`, with thick edges; if there is one column, at their classes."""
     n_rows = len(plane.values[0])
+    ups = plane.values[1] if len(plane.values) == 2 else _class_codes(surface, plane)
     rows = np.arange(0, n_rows, max(1, n_rows // MAX_POINTS))
     rows = rows[np.isfinite([column[rows] for column in plane.values]).all(axis=0)]
     area, width = np.broadcast_to(sizes, n_rows), np.where(np.broadcast_to(thick, n_rows), 1.6, 0.4)
@@ -362,24 +365,25 @@ def _draw_points(ax: Axes, surface: _Surface, plane: _Plane, span: tuple[float, 
         ]
     for own, look in groups:
         edge: dict[str, Any] = {"edgecolors": axes.ink(), "linewidths": width[own], "s": area[own], "zorder": 3}
-        ax.scatter(plane.values[0][own], plane.values[1][own], **edge, **look)
+        ax.scatter(plane.values[0][own], ups[own], **edge, **look)
 
 
 def _draw_curve(ax: Axes, surface: _Surface, plane: _Plane) -> None:
-    """Draw a fit along one column, through the rows: values, codes of classes, or a density above marks of the rows."""
+    """Draw a fit along one column: values through the rows, codes of classes, or a density above marks of the rows."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    if plane.y is not None:
-        if surface.classes is None:
-            heights = read_values(plane.y, len(plane.values[0]))[:, 0]
-        else:
-            heights = np.searchsorted(surface.classes, np.asarray(plane.y).reshape(-1)).astype(np.float64)
+    if plane.y is not None and surface.classes is None:
+        heights = read_values(plane.y, len(plane.values[0]))[:, 0]
         ax.plot(plane.values[0], heights, ".", color=axes.pale(), markersize=5)
     elif surface.quantity != "target":
         ax.plot(plane.values[0], np.zeros(len(plane.values[0])), "|", color=axes.pale(), markersize=8)
     ax.plot(plane.grid[0], surface.values, color=VALUE_COLOUR, linewidth=1.8)
     if surface.classes is not None:
         ax.set_yticks(range(len(surface.classes)), [short(label, 20) for label in surface.classes], parse_math=False)
+
+
+def _class_codes(surface: _Surface, plane: _Plane) -> Floats:
+    return np.searchsorted(surface.classes, np.asarray(plane.y).reshape(-1)).astype(np.float64)
 
 
 def _explain_colours(
@@ -410,7 +414,8 @@ def plot_boosting_steps(
     """Plot the first rounds of AdaBoost: the weak classifier of each round, and the rows with their weights.
 
     The area of a point is proportional to the weight of its row before the round; misclassified rows have a thick edge.
-    The last panel has all rounds together.
+    The last panel has all rounds together. With one column, the rows are at the heights of their classes, and the line
+    is the prediction.
 
     Parameters
     ----------
@@ -422,8 +427,8 @@ def plot_boosting_steps(
         Their classes.
     rounds : sequence of int, optional
         Which rounds, counted from 1; None: the first five.
-    features : two names or positions, optional
-        Numeric columns to draw; None: the two columns of X.
+    features : one or two names or positions, optional
+        Numeric columns to draw; None: all columns of X, which must then have one or two.
     n_points : int, default=150
         Points of the grid in each direction.
     max_columns : int, default=3
@@ -452,8 +457,6 @@ def plot_boosting_steps(
     if not hasattr(model, "staged_weights") or not is_classifier(model.estimators_[0]):
         raise TypeError("plot_boosting_steps needs an AdaBoostClassifier whose members are classifiers.")
     plane = _Plane.of(X, y, features, n_points)
-    if len(plane.grid) != 2:
-        raise ValueError("plot_boosting_steps draws two columns. Pass features=[…] with two.")
     n_rounds = int(model.n_iter_)
     chosen = list(range(1, min(5, n_rounds) + 1)) if rounds is None else sorted(rounds)
     if not chosen or chosen[0] < 1 or chosen[-1] > n_rounds:
@@ -465,7 +468,8 @@ def plot_boosting_steps(
     cells = figure.subplots(n_high, n_wide, squeeze=False, sharex=True, sharey=True)
     for ax, t in zip(cells.flat, chosen, strict=False):
         member = model.estimators_[t - 1]
-        surface = replace(_surface(member, plane.table), certainty=np.full(n_points**2, 0.6))
+        surface = _surface(member, plane.table)
+        surface = replace(surface, certainty=np.full(len(surface.values), 0.6))
         weight = np.asarray(weights[t - 1])
         wrong = np.asarray(member.predict(X)) != np.asarray(y).reshape(-1)
         _draw_panel(ax, surface, plane, (0, 1), sizes=20 * weight * len(weight), thick=wrong)
@@ -476,6 +480,7 @@ def plot_boosting_steps(
     _draw_panel(last, _surface(model, plane.table), plane, (0, 1))
     last.set_title(f"all {n_rounds} rounds\ntraining error {model.train_score_[n_rounds - 1]:.3f}", fontsize=9)
     _finish(figure, cells, len(chosen) + 1, plane)
+    last.scatter([], [], s=40, facecolors="none", edgecolors=axes.ink(), linewidths=1.6, label="misclassified")
     handles, labels = last.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
     return figure

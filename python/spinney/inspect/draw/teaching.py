@@ -263,7 +263,8 @@ def draw_replicates(found: Any, interval: tuple[float, float], label: str, ax: A
     ax = axes_of(ax, 6.4, 3.8, "top", "right")
     ax.hist(found.replicates, bins="auto", color=CLASS_COLOURS[4], edgecolor=axes.paper(), linewidth=0.5)
     ax.axvline(found.estimate, color=axes.ink(), linewidth=1.5, label="estimate")
-    ax.axvspan(*interval, color=CLASS_COLOURS[0], alpha=0.15, linewidth=0, label=label)
+    shade = axes.mixed(axes.paper(), CLASS_COLOURS[0], 0.2)
+    ax.axvspan(*interval, facecolor=shade, edgecolor=axes.pale(), linewidth=0.8, zorder=0, label=label)
     ax.set(xlabel="statistic", ylabel="bootstrap samples")
     ax.legend(frameon=False)
     return ax
