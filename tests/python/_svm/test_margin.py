@@ -406,6 +406,30 @@ def test_plot_support_draws_the_margin():
         spinney.plot_support(spinney.SVR().fit(X, y), X, y)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, lambda X: pd.DataFrame(X, columns=["wide", "tall"])])
+@pytest.mark.parametrize("settings", [{"kernel": "linear"}, {"gamma": 5.0}, {"kernel": "poly", "degree": 2}])
+def test_lines_of_margin_violations_end_at_the_margin(settings, kind):
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("agg")
+    X, y = spinney.datasets.make_diagonal(60, noise=0.05, random_state=5)
+    X = X * [1.0, 30.0]
+    model = spinney.SVC(C=10.0, scale="standard", **settings).fit(kind(X), y)
+    ax = spinney.plot_support(model, kind(X), y)
+    colours = {mpl.colors.to_rgba(colour): sign for colour, sign in (("#0072B2", -1), ("#E69F00", 1))}
+    lines = [line for line in ax.get_lines() if line.get_linewidth() == 0.9 and line.get_linestyle() == "-"]
+    paths = [(line.get_xydata(), colours[mpl.colors.to_rgba(line.get_color())]) for line in lines]
+    starts = {tuple(path[0]) for path, _ in paths}
+    violating = {tuple(row) for row in X[y * model.decision_function(kind(X)) < 1 - 2e-3]}
+    if settings == {"kernel": "linear"}:
+        assert starts == violating
+        assert all(np.linalg.matrix_rank(path[1:] - path[0], tol=1e-2) == 1 for path, _ in paths if len(path) > 2)
+    assert starts <= violating
+    assert len(starts) > len(violating) / 2
+    ends = np.array([path[-1] for path, _ in paths])
+    np.testing.assert_allclose(model.decision_function(kind(ends)), [sign for _, sign in paths], atol=2e-3)
+    mpl.pyplot.close("all")
+
+
 def test_the_margin_of_a_perceptron_goes_through_the_nearest_rows():
     mpl = pytest.importorskip("matplotlib")
     mpl.use("agg")

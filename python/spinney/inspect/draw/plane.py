@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_POINTS = 3000
 _GRID, _POINTS = 150, 200  # points in each direction
 _MIN_SLACK = 1e-3
+_LONGEST_STEP, _MAX_STEPS = 0.02, 100  # of the path of a margin violation; the length as a fraction of the range
 Interval = tuple[float, float]
 
 
@@ -376,9 +377,9 @@ def plot_support(model: TableEstimator, X: Any, y: Any, *, slacks: bool = True, 
     """Plot the decision boundary of two classes, its margin, the support vectors, and the margin violations.
 
     The solid line is where the score is 0, the dashed ones where it is 1 and -1. Support vectors have a ring. A line
-    leads from each row that violates the margin to the margin of its class, in the direction of the gradient. The
-    scores of a perceptron have no unit; if it separates the classes, its dashed lines go through the rows nearest to
-    the boundary.
+    leads from each row that violates the margin to the margin of its class, along the gradient of the score, if the
+    gradient leads there. The scores of a perceptron have no unit; if it separates the classes, its dashed lines go
+    through the rows nearest to the boundary.
 
     Parameters
     ----------
@@ -453,16 +454,25 @@ def _colour_sides(ax: Axes, model: TableEstimator, limits: list[Interval], margi
 
 
 def _slacks(ax: Axes, model: TableEstimator, rows: Floats, sign: Floats, scores: Floats) -> None:
-    """Draw each margin violation along the gradient of the score, by linear extrapolation."""
-    violation = np.maximum(1 - sign * scores, 0.0)
+    """Draw the path of each margin violation along the gradient of the score, if it arrives at the margin."""
     span = np.ptp(rows, axis=0)
-    tiny = span * 1e-4
-    slope = np.empty_like(rows)
-    for j in (0, 1):
-        moved = rows.copy()
-        moved[:, j] += tiny[j]
-        slope[:, j] = (model.decision_function(_named(model.schema_, moved)) - scores) / tiny[j]
-    steep = ((slope * span) ** 2).sum(axis=1)
-    for i in np.flatnonzero((violation > _MIN_SLACK) & (steep > 0)):
-        end = rows[i] + sign[i] * violation[i] * slope[i] * span**2 / steep[i]
-        ax.plot(*zip(rows[i], end, strict=True), color=class_colour(int(sign[i] > 0)), linewidth=0.9, zorder=1)
+    walking = np.flatnonzero(1 - sign * scores > _MIN_SLACK)
+    paths = {i: [rows[i]] for i in walking.tolist()}
+    for _ in range(_MAX_STEPS):
+        here = np.array([paths[i][-1] for i in walking.tolist()]).reshape(-1, 2)
+        score = model.decision_function(_named(model.schema_, here)) if len(here) else np.zeros(0)
+        is_far = np.abs(sign[walking] - score) > _MIN_SLACK
+        walking, here, score = walking[is_far], here[is_far], score[is_far]
+        if not len(walking):
+            break
+        slope = np.empty_like(here)  # per range of a column
+        for j in (0, 1):
+            moved = here.copy()
+            moved[:, j] += span[j] * 1e-4
+            slope[:, j] = (model.decision_function(_named(model.schema_, moved)) - score) / 1e-4
+        steep = np.maximum(np.sqrt((slope**2).sum(axis=1)), 1e-300)
+        length = np.clip((sign[walking] - score) / steep, -_LONGEST_STEP, _LONGEST_STEP)
+        for i, place in zip(walking.tolist(), here + (length / steep)[:, np.newaxis] * slope * span, strict=True):
+            paths[i].append(place)
+    for i in set(paths) - set(walking.tolist()):
+        ax.plot(*np.array(paths[i]).T, color=class_colour(int(sign[i] > 0)), linewidth=0.9, zorder=1)
