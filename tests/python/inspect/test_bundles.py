@@ -30,21 +30,27 @@ def test_the_greedy_bundles_are_those_of_the_oracle(seed, max_conflicts):
 def test_indicators_of_one_column_are_one_bundle_of_its_values():
     town = np.random.default_rng(0).integers(0, 5, 200)
     indicators = np.eye(5)[town]
-    for table in (indicators, sp.csr_matrix(indicators), pd.DataFrame(indicators, columns=list("abcde"))):
+    for table in (
+        indicators,
+        sp.csr_matrix(indicators),
+        pd.DataFrame(indicators, columns=list("abcde")),
+        pd.get_dummies(pd.Series(town)).add_prefix("town "),  # of booleans
+    ):
         found = bundle_columns(table)
         assert len(found) == 1
         assert len(np.unique(found.codes)) == 5
         assert len({(code, own) for code, own in zip(found.codes[:, 0], town, strict=True)}) == 5
 
 
-def test_trees_of_bundles_and_of_columns_are_equally_good():
+def test_a_tree_of_bundles_separates_what_one_of_columns_separates():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, (400, 2))
     X = np.hstack([np.eye(4)[codes[:, 0]], np.eye(4)[codes[:, 1]]])
     y = (codes[:, 0] == 1) ^ (codes[:, 1] == 2)
     found = bundle_columns(X)
     assert len(found) == 2
-    assert spinney.DecisionTreeClassifier().fit(found.codes, y).score(found.codes, y) == 1
+    for table in (X, found.codes):
+        assert spinney.DecisionTreeClassifier().fit(table, y).score(table, y) == 1
 
 
 def test_missing_values_are_not_0_and_are_restored():
@@ -52,6 +58,13 @@ def test_missing_values_are_not_0_and_are_restored():
     found = bundle_columns(X)
     assert len(found) == 1
     np.testing.assert_array_equal(found.restore(), X)
+
+
+def test_the_allowed_conflicts_are_not_rounded_down():
+    X = np.zeros((100, 2))
+    X[:29] = 1.0
+    assert len(bundle_columns(X, max_conflicts=0.29)) == 1
+    assert len(bundle_columns(X, max_conflicts=0.28)) == 2
 
 
 def test_what_cannot_be_bundled_is_refused():

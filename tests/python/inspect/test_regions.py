@@ -305,9 +305,13 @@ def test_tuning_curves_are_cross_validated(diagonal):
     area = spinney.plot_tuning(spinney.DecisionTreeClassifier(), X, y, {"max_depth": [1, 2]}, scoring="auc")
     assert area.get_ylabel() == "-auc"
     assert [label.get_text() for label in words.get_xticklabels()] == ["gini", "entropy"]
-    for vary in ({}, {"C": []}, {"C": [1], "gamma": [1], "degree": [1]}):
-        with pytest.raises(ValueError, match="one or two parameters"):
+    for vary in ({}, {"C": []}, {"C": [1], "gamma": [1], "degree": [1]}, {"C": 1}, {"kernel": "rbf"}):
+        with pytest.raises(ValueError, match="one or two parameters with a list of values"):
             spinney.plot_tuning(spinney.SVC(), X, y, vary)
+    with pytest.raises(ValueError, match="'C' parameter of SVC must be"):
+        spinney.plot_tuning(spinney.SVC(), X, y, {"C": [1.0, -1.0]})
+    with pytest.raises(TypeError, match=r"svm is not an estimator\. Pass one"):
+        spinney.plot_tuning("svm", X, y, {"C": [1.0]})
 
 
 def marked(ax, marker):

@@ -20,7 +20,7 @@ from spinney._estimator.metrics import find_scorer, metric_key
 from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney.inspect.draw import axes
 from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of, short
-from spinney.inspect.draw.regions import fitted_to, value_map
+from spinney.inspect.draw.regions import fitted_to, require_estimator, value_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -232,9 +232,14 @@ def plot_tuning(
     """
     from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
-    values = {name: list(tried) for name, tried in vary.items()}
+    require_estimator(model)
+    are_listed = all(isinstance(tried, Iterable) and not isinstance(tried, str) for tried in vary.values())
+    values = {name: list(tried) for name, tried in vary.items()} if are_listed else {}
     if len(values) not in (1, 2) or not all(values.values()):
-        raise ValueError(f"vary needs one or two parameters with their values, not {one_line(dict(vary))}.")
+        raise ValueError(
+            f"vary needs one or two parameters with a list of values for each, such as {{'C': [0.1, 1, 10]}}, not "
+            f"{one_line(dict(vary))}."
+        )
     ends = simplest if isinstance(simplest, Mapping) or simplest is None else dict.fromkeys(values, simplest)
     if ends is not None and (set(ends) != set(values) or not set(ends.values()) <= {"first", "last"}):
         raise ValueError(f"simplest must be 'first' or 'last' for each of {', '.join(values)}, not {simplest!r}.")
@@ -244,7 +249,7 @@ def plot_tuning(
         cv = (StratifiedKFold if has_classes else KFold)(cv, shuffle=True, random_state=0)
     scorer = find_scorer(scoring or default)
     grid = [{name: [value] for name, value in zip(values, one, strict=True)} for one in product(*values.values())]
-    search = GridSearchCV(model, grid, cv=cv, scoring=scorer, refit=False, return_train_score=True)
+    search = GridSearchCV(model, grid, cv=cv, scoring=scorer, refit=False, return_train_score=True, error_score="raise")
     results = search.fit(X, y, groups=groups).cv_results_
     best_score = 1.0 if scoring is None and has_classes else 0.0  # accuracies become errors
     labels = {"accuracy": "misclassification rate", "neg_mean_squared_error": "mean squared error"}

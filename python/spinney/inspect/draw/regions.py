@@ -228,10 +228,15 @@ def _named_models(models: Models) -> dict[str, BaseEstimator]:
     }
 
 
-def fitted_to(model: Any, X: TableLike, y: ColumnLike, refit: bool = False) -> Any:
-    """Return the model, or a copy fitted to X and y if it is not fitted."""
+def require_estimator(model: Any) -> None:
+    """Raise if an object is no estimator, such as the name of a model."""
     if not hasattr(model, "fit"):
         raise TypeError(f"{one_line(model)} is not an estimator. Pass one, such as spinney.KNeighborsClassifier().")
+
+
+def fitted_to(model: Any, X: TableLike, y: ColumnLike, refit: bool = False) -> Any:
+    """Return the model, or a copy fitted to X and y if it is not fitted."""
+    require_estimator(model)
     try:
         check_is_fitted(model)
     except NotFittedError:
