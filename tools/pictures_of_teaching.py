@@ -16,6 +16,7 @@ from spinney.teaching import (
     consistency,
     multiway_tree,
     perceptron_steps,
+    plot_source,
     search_table,
     tree_from_counts,
     weakest_links,
@@ -65,6 +66,7 @@ def teaching_pictures(folder: Path) -> None:
     save(correlation.plot(method="bca").figure, folder / "bootstrap.png")
     save(trade_off(), folder / "trade_off.png")
     save(consistent_rules(), folder / "consistency.png")
+    save(plot_source(TwoSources(0.3, norm(1, 1), norm(-1, 1))).figure, folder / "two_sources.png")
     X, y = spinney.datasets.make_diagonal(120, noise=0.1, random_state=0)
     values = {"n_neighbors": [1, 3, 5, 9, 15, 25, 45, 75]}
     curve = spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, values, simplest="last")

@@ -4,7 +4,8 @@
 >>> impurity([400, 400]), gain([400, 400], [[300, 100], [100, 300]], "misclassification")
 (0.5, 0.25)
 
-The example tables are in `spinney.datasets`; functions that draw, such as `spinney.plot_losses`, are in `spinney`.
+The example tables are in `spinney.datasets`; other functions that draw, such as `spinney.plot_losses`, are in
+`spinney`.
 """
 
 from spinney._evaluate.bootstrap import Bootstrap, bootstrap
@@ -12,6 +13,7 @@ from spinney._evaluate.consistency import Consistency, consistency
 from spinney._evaluate.kernel_density import KernelDensity, kernel_density
 from spinney._evaluate.perceptron_steps import PerceptronStep, PerceptronSteps, perceptron_steps
 from spinney._evaluate.votes import member_votes
+from spinney.inspect.draw.teaching import plot_source
 from spinney.inspect.margin_losses import MarginLoss, margin_losses
 from spinney.inspect.text.bundles import ColumnBundles, bundle_columns
 from spinney.inspect.text.calculators import SearchTable, gain, impurity, search_table
@@ -49,6 +51,7 @@ __all__ = [
     "member_votes",
     "multiway_tree",
     "perceptron_steps",
+    "plot_source",
     "search_table",
     "tree_from_counts",
     "weakest_links",

@@ -608,3 +608,29 @@ def test_updates_of_the_perceptron_are_drawn():
     assert moved[-1].coef @ first + moved[-1].intercept == pytest.approx(0, abs=1e-9)
     with pytest.raises(ValueError, match="X has 1"):
         teaching.perceptron_steps(X[:, :1], [1, 1, 1, -1, -1, -1], max_epochs=2).plot()
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_a_source_is_drawn_with_its_bayes_error(style):
+    source = datasets.TwoSources(0.3, norm(1, 1), norm(-1, 2))
+    with plt.style.context(style):
+        ax = teaching.plot_source(source)
+    negative, positive = ax.get_lines()
+    x = negative.get_xdata()
+    assert_allclose(negative.get_ydata(), 0.7 * norm.pdf(x, -1, 2))
+    assert_allclose(positive.get_ydata(), 0.3 * norm.pdf(x, 1, 1))
+    (shade,) = ax.collections
+    outline = shade.get_paths()[0].vertices
+    area = abs(np.sum(outline[:-1, 0] * outline[1:, 1] - outline[1:, 0] * outline[:-1, 1])) / 2
+    assert area == pytest.approx(source.bayes_error(), abs=2e-3)
+    other = ax.figure.axes[1]
+    assert_allclose(other.get_lines()[0].get_ydata(), source.eta(x[:, None]))
+    assert (ax.get_xlabel(), ax.get_ylabel(), other.get_ylabel()) == ("x", "density", "η(x)")
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert f"Bayes error L* = {source.bayes_error():.3g}" in names
+    assert (np.mean(mpl.colors.to_rgb(other.get_lines()[0].get_color())) > 0.5) == (style != "default")
+    plane = datasets.TwoSources(0.5, multivariate_normal([0, 0]), multivariate_normal([1, 1]))
+    with pytest.raises(ValueError, match="plot_source draws one column"):
+        teaching.plot_source(plane)
+    with pytest.raises(TypeError, match="must be a TwoSources"):
+        teaching.plot_source(norm(0, 1))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._data.display import one_line
 from spinney._data.types import Floats
+from spinney.datasets import TwoSources
 from spinney.inspect.draw import axes
 from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of, short
 from spinney.inspect.draw.plane import limits_of
@@ -283,4 +285,59 @@ def draw_density(found: Any, bin_width: float | None, ax: Axes | None) -> Axes:
     ax.plot(at, found(at), color=axes.ink(), linewidth=2, label=f"bandwidth {found.bandwidth:.3g}")
     ax.set(xlabel="value", ylabel="density")
     ax.legend(frameon=False)
+    return ax
+
+
+def plot_source(source: TwoSources, *, ax: Axes | None = None) -> Axes:
+    """Plot a source of two classes: the density of each class times its probability, η, and the Bayes error.
+
+    The Bayes rule predicts class 1 where its curve is the higher one. The shaded area below both curves is the Bayes
+    error L*. The scale of η, the probability of class 1 given x, is on the right.
+
+    Parameters
+    ----------
+    source : TwoSources
+        A source of rows with one column.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes of the densities.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from scipy.stats import norm
+    >>> from spinney.datasets import TwoSources
+    >>> from spinney.teaching import plot_source
+    >>> ax = plot_source(TwoSources(0.5, norm(1, 1), norm(-1, 1)))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()][2]
+    'Bayes error L* = 0.159'
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    if not isinstance(source, TwoSources):
+        raise TypeError(f"source must be a TwoSources of spinney.datasets, not {one_line(source)}.")
+    parts = (source.negative, source.positive)
+    if not all(hasattr(part, "ppf") for part in parts):
+        raise ValueError("plot_source draws one column. Pass a source whose distributions have one.")
+    ax = axes_of(ax, 6.4, 3.8, "top")
+    ends = np.array([part.ppf([0.001, 0.999]) for part in parts])
+    x = np.linspace(ends.min(), ends.max(), 1001)
+    heights = [weight * part.pdf(x) for weight, part in zip((1 - source.p, source.p), parts, strict=True)]
+    for code, (height, name) in enumerate(zip(heights, ("(1 − p) f₋", "p f₊"), strict=True)):
+        ax.plot(x, height, color=CLASS_COLOURS[code], linewidth=2, label=f"{name}, class {code}")
+    label = f"Bayes error L* = {source.bayes_error():.3g}"
+    ax.fill_between(x, np.minimum(*heights), color=axes.pale(), alpha=0.4, linewidth=0, label=label)
+    right = ax.twinx()
+    right.spines["top"].set_visible(False)
+    (line,) = right.plot(x, source.eta(x[:, np.newaxis]), color=axes.ink(), linestyle="--", linewidth=1.2)
+    right.set(ylabel="η(x)", ylim=(0, 1.02))
+    ax.set(xlabel="x", ylabel="density", xlim=(x[0], x[-1]))
+    ax.set_ylim(bottom=0)
+    handles, labels = ax.get_legend_handles_labels()
+    ax.legend([*handles, line], [*labels, "η(x), the probability of class 1"], frameon=False, ncols=2,
+              loc="lower center", bbox_to_anchor=(0.5, 1.0))  # fmt: skip
     return ax
