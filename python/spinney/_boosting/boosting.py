@@ -91,8 +91,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         Parameters
         ----------
         **params : dict
-            New values. The options of an option object, such as `spinney.Dart`, have names like ``dart__rate``; a
-            parameter that holds no option object then becomes one.
+            New values. The options of an option object, such as `spinney.Dart`, have names like ``dart__rate``. If the
+            parameter does not hold an option object yet, one is created.
 
         Returns
         -------
@@ -151,8 +151,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are held out together, by early stopping and in folds.
         time : array-like of shape (n_samples,), optional
-            Times, as numbers or dates: the latest rows are held out for early stopping. With default settings a single
-            booster is fitted, because only the last split respects time.
+            Times, as numbers or dates: the latest rows are held out for early stopping. With ``n_estimators="auto"`` a
+            single booster is then fitted, because folds would hold out earlier rows too.
         X_val, y_val, sample_weight_val, offset_val : as X, y, sample_weight and offset, optional
             Validation set, for early stopping and the learning curve. Several sets are dicts of these by name: the
             first stops the fit, and all are evaluated after each round (``history_``).

@@ -174,7 +174,8 @@ def importances(
     sample_weight, offset : array-like, optional
         Weights and offsets of the rows, with permutation.
     scoring : str, callable or None, default=None
-        With permutation, a scikit-learn metric whose decrease is measured instead of the loss.
+        With permutation, a metric whose decrease is measured instead of the loss: one that the parameter `scoring` of
+        the model accepts.
     groups : list of lists of columns, or dict of these, optional
         Columns that are permuted together, or whose importances are added, by name or position.
     n_repeats : int, default=5

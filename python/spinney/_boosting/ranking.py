@@ -372,8 +372,8 @@ class GradientBoostingRanker(BaseBoosting):
         offset : array-like of shape (n_samples,), optional
             Initial scores that the trees add to. Pass the same to `predict`.
         time : array-like of shape (n_samples,), optional
-            Times, as numbers or dates: the lists with the latest rows are held out for early stopping. With default
-            settings a single booster is fitted, because only the last split respects time.
+            Times, as numbers or dates: the lists with the latest rows are held out for early stopping. With
+            ``n_estimators="auto"`` a single booster is then fitted, because folds would hold out earlier lists too.
         X_val, y_val, groups_val, sample_weight_val, offset_val : as X, y, groups, sample_weight and offset, optional
             Validation lists, for early stopping and the learning curve. Several sets are dicts of these by name: the
             first stops the fit, and all are evaluated after each round (``history_``).

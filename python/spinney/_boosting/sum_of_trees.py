@@ -119,12 +119,13 @@ class SumOfTrees(TableEstimator):
     ) -> ShapValues:
         """Explain each score by the contributions of the columns: Shapley values by TreeSHAP.
 
-        The base value and the contributions add up to the score: the prediction, the logarithm of a mean (Poisson,
-        gamma, Tweedie), the log-odds of the second of two classes, or one score per class, as `decision_function`
-        returns them. Where the column of a split counts as unknown, both branches are followed, weighted by their
-        training rows. The base value is thus the mean score of the training rows, or close to it if each tree draws its
-        rows (``subsample`` below 1). With several quantiles, predictions are sorted, but the explained scores are not:
-        where they cross, the prediction of a quantile is the score of another one.
+        The base value and the contributions add up to the score. Depending on the loss, the score is the prediction,
+        the logarithm of a mean (Poisson, gamma, Tweedie) or of a median time (``loss="aft"``), the log-odds of the
+        second of two classes, or one score per class, as returned by `decision_function`. Where the column of a split
+        counts as unknown, both branches are followed, weighted by their training rows. The base value is thus the mean
+        score of the training rows, or close to it if each tree draws its rows (``subsample`` below 1). With several
+        quantiles, predictions are sorted, but the explained scores are not: where they cross, the prediction of a
+        quantile is the score of another one.
 
         Parameters
         ----------

@@ -347,10 +347,11 @@ class BaseCombination(BaseEnsemble):
     def shap_values(self, X: TableLike) -> ShapValues:
         """Contribution of each column to each prediction: weighted means of the members' Shapley values.
 
-        The values are exact if the prediction is linear in the sums of contributions. The probabilities of boosting,
-        and those that a greedy stack calibrates, are nonlinear functions of such sums. There the contributions are
-        carried through the function along the straight line from the base value to the prediction (Aumann and Shapley
-        1974), so that they still add up to the prediction.
+        A stack needs ``final_estimator="greedy"`` and ``refit=True``, because other final estimators are not weighted
+        means. The values are exact if the prediction is a sum of contributions. The probabilities of boosting and the
+        calibrated probabilities of a greedy stack are nonlinear functions of such a sum. Their contributions are
+        integrated along the straight line from the base value to the prediction (Aumann and Shapley 1974), so that they
+        still add up to the prediction.
 
         Parameters
         ----------
@@ -368,7 +369,7 @@ class BaseCombination(BaseEnsemble):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Weighted mean of the members' importances; they add up to 1."""
+        """Weighted mean of the members' importances; a stack needs ``final_estimator="greedy"``."""
         check_is_fitted(self)
         try:
             mean = self._weighted_mean()

@@ -141,7 +141,8 @@ class Support(ShownAsTable):
         max_outside : int, default=0
             Maximum number of columns in which a row may lie outside the range of the training rows.
         min_rows : float, optional
-            Minimum effective number of training rows; for forests fitted with ``keep_rows=True``.
+            Minimum effective number of training rows; see `predict_support`. For forests fitted with
+            ``keep_rows=True``.
 
         Returns
         -------
@@ -218,9 +219,10 @@ def predict_support(estimator: TableEstimator, X: TableLike) -> Support:
     -------
     Support
         The columns in which a row lies outside the range of the training rows: numbers beyond the range, categories
-        that did not occur, missing values in columns that had none. A value outside a declared order counts as
-        missing. For forests fitted with ``keep_rows=True``, also the effective number of training rows of each
-        prediction. Prints as text; has `to_frame()`.
+        that did not occur, missing values in columns that had none. A value that is not in the declared order of an
+        ordered categorical column counts as missing. For forests fitted with ``keep_rows=True``, also the effective
+        number of training rows of each prediction: 1 / the sum of its squared `leaf_weights`. Prints as text; has
+        `to_frame()`.
     """
     check_is_fitted(estimator)
     ranges: ColumnRanges | None = getattr(estimator, "_ranges", None)
@@ -253,7 +255,7 @@ def predict_or_abstain(
         Maximum number of columns in which a row may lie outside the range of the training rows; see
         `predict_support`.
     min_rows : float, optional
-        Minimum effective number of training rows; for forests fitted with ``keep_rows=True``.
+        Minimum effective number of training rows; see `predict_support`. For forests fitted with ``keep_rows=True``.
     offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
         As in `predict`; for boosting.
 

@@ -355,7 +355,8 @@ def decision_function(estimator: ScoringEstimator, X: TableLike) -> Floats:
     Returns
     -------
     ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Two classes: positive for the second. More: one score per class, the largest for the predicted class.
+        With two classes: positive for the second class. With more: one score per class, the largest for the predicted
+        class.
     """
     scores = estimator._scores(X)
     return scores[:, 0] if scores.shape[1] == 1 else scores

@@ -226,6 +226,9 @@ def bias_variance(
     evaluated in the repeats whose sample does not contain it; with `time`, the latest rows are evaluated in all
     repeats. All learners get the same samples.
 
+    Noise is separated from bias only if the truth is known, by `truth` or a method of `generator`. Otherwise the bias
+    is relative to the observed targets, and includes the noise.
+
     *Squared loss*: error = noise + bias² + variance at each row. All three estimates are unbiased, so that the bias² of
     a learner without bias may come out slightly negative. Classifiers are evaluated by their probabilities, summed over
     classes (the Brier score).
@@ -258,7 +261,8 @@ def bias_variance(
         `numpy.random.Generator`. It may have a method ``truth(X)`` that returns the mean of y, or the class
         probabilities in the order of the sorted labels.
     truth : callable, optional
-        A function with the role of the generator's method ``truth``.
+        A function with the role of the generator's method ``truth``, also for `X` and `y`. None: the method, if there
+        is one; otherwise the noise is part of the bias.
     n_train, n_test : int, default=100 and 1000
         Number of rows of each training set, and of test rows, drawn from a generator.
     n_repeats : int, default=100

@@ -73,7 +73,7 @@ def compare(
     The training sets of the folds overlap, so that scores are not independent, and a plain t-test finds differences
     where there are none. The corrected resampled t-test uses larger standard errors. Holm's correction accounts for the
     number of models; if the best model is the reference, it covers all pairs of models, because that choice depends on
-    the scores. Both tests refer to rows from the same distribution as this table.
+    the scores. The p-values apply to rows from the same distribution as this table.
 
     Ctrl-C ends the comparison and returns the results of the finished models. If a model fails, its row in the result
     has the error message.
@@ -90,7 +90,7 @@ def compare(
     cv : int, splitter, iterable of splits, or array of fold numbers, default=5
         Folds. For a number, folds are random, and stratified if the target has classes.
     repeats : int, default=2
-        Repeats with new folds, if `cv` is a number.
+        Repeats with new folds, if `cv` is a number. With `time`, the folds are not repeated.
     scoring : str, callable, list or dict of these, optional
         Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without ``neg_``, or
         short names: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and

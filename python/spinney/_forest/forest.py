@@ -288,11 +288,11 @@ class BaseForest(GrowingEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             Weights as passed to `fit`; rows of weight 0 are not evaluated.
         loss : str, optional
-            With permutation. Classes: "error" (misclassification rate, the default), "brier" (Brier score) or "margin"
-            (probability of the class minus the largest other probability). Numeric targets: "squared_error" (the
-            default) or "absolute_error". With several outputs, their mean; losses of numeric outputs are first divided
-            by the loss of the best constant (variance, or mean deviation from the median), so that an output in large
-            units does not dominate.
+            The loss of the permutation importance. For classes: "error" (misclassification rate, the default), "brier"
+            (Brier score) or "margin" (probability of the class minus the largest other probability). For numeric
+            targets: "squared_error" (the default) or "absolute_error". With several outputs, their mean; losses of
+            numeric outputs are first divided by the loss of the best constant (variance, or mean deviation from the
+            median), so that an output in large units does not dominate.
         groups : list of lists of columns, or dict of these, optional
             Columns that are permuted together, or whose decreases are added, by name or position. Other columns are
             groups of one.
@@ -360,7 +360,7 @@ class BaseForest(GrowingEstimator):
             ``metric(y, predicted)``, or a scikit-learn scorer by name; None: misclassification rate, or mean squared
             error.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights for the error without a metric; rows of weight 0 are not evaluated.
+            Weights of the rows, used if `metric` is None. Rows of weight 0 are not evaluated.
 
         Returns
         -------

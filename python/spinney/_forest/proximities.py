@@ -416,12 +416,13 @@ def proximity(
         the rows of `X` count as new rows.
     kind : {"all", "oob", "in_bag", "gap"}, default="all"
         Which trees are used. "all": all trees. "oob": the trees grown without either row. "in_bag": the trees grown on
-        both rows. "gap": for each row of `X`, the trees grown without it, where the weight of a tree is divided among
-        its sampled rows in the leaf. With "all", training rows of the same class appear closer than they are, because
-        the trees were grown to separate the classes.
+        both rows. "gap" (Rhodes, Cutler and Moon 2023): for each row of `X`, the trees grown without it. In each of
+        these trees, the sampled rows in the same leaf share a weight of 1, in proportion to how often they were drawn. With
+        "all", training rows of the same class appear closer than they are, because the trees were grown to separate the
+        classes.
     n_neighbors : int, optional
         Return only the largest proximities of each row. Without `Y`, an entry is returned if it is among the largest of
-        either row, so that the result is symmetric.
+        either row, so that the result is symmetric (except with "gap").
     threshold : float, optional
         Return only proximities of at least this.
     sparse : bool, optional
@@ -430,8 +431,8 @@ def proximity(
     Returns
     -------
     ndarray or csr_array of shape (n_samples, n_samples) or (n_samples, n_others)
-        Proximities. Without `Y` the matrix is symmetric, with 1 on the diagonal; with "gap", each row adds up to 1 and
-        the diagonal is 0.
+        Proximities. Without `Y` the matrix is symmetric, with 1 on the diagonal. With "gap" it is not symmetric: each
+        row adds up to 1, and the diagonal is 0.
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")

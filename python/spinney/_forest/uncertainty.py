@@ -444,7 +444,8 @@ def predict_standard_error(
         Rows.
     method : {"infinitesimal", "jackknife"}, default="infinitesimal"
         The infinitesimal jackknife, or the jackknife after bootstrap. The first supports samples with and without
-        replacement, whole weights and strata, the second only samples with replacement. Groups are left out as a whole.
+        replacement, integer weights and strata, the second only samples with replacement. Groups are left out as a
+        whole.
     corrected : bool, default=True
         Whether to subtract the bias that the limited number of trees adds to the variance. Variances that become
         negative are set to 0, with a warning: more trees are needed then.

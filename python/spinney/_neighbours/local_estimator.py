@@ -301,7 +301,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         return tags
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the most probable class of each row, or that of the lowest expected cost; of equal ones, the first.
+        """Predict the most probable class of each row, or the one of lowest expected cost; of several, the first.
 
         Parameters
         ----------

@@ -412,9 +412,10 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         Returns
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            Two classes: positive for the second. More: number of votes, plus the summed confidence scaled to less than
-            1/3 to break ties; with ``decision_function_shape="ovo"``, the scores of the pairwise machines, positive for
-            the first class of the pair.
+            With two classes: positive for the second class. With more classes: the number of votes for each class, plus
+            the summed confidence scaled to less than 1/3 to break ties. With ``decision_function_shape="ovo"``: the
+            scores of the pairwise machines, positive for the first class of the pair. With ``multi_class="ovr"``
+            (`SVC`): the score of each class against all others.
         """
         scores = self._scores(X)
         if len(self.classes_) == 2:
@@ -433,7 +434,8 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`. They need not agree with `predict`, which uses the scores alone.
+            Columns in the order of `classes_`. The most probable class may differ from `predict`, which uses the scores
+            alone.
         """
         scores = self._scores(X)
         if self.margin_.calibration is None:

@@ -270,7 +270,8 @@ class BaseMargin(TableEstimator):
     def signed_distances(self, X: TableLike) -> Floats:
         """Signed distance of each row from the separating hyperplane, in the units of the columns.
 
-        It is the score of the hyperplane divided by the norm of its coefficients, `coef_`.
+        The distance is the score of the hyperplane divided by the norm of its coefficients, `coef_`. Available for
+        linear classifiers, or with ``kernel="linear"``.
 
         Parameters
         ----------
@@ -280,7 +281,7 @@ class BaseMargin(TableEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_hyperplanes)
-            Two classes: positive on the side of the second. More: one column for each row of `coef_`.
+            With two classes: positive on the side of the second class. With more: one column for each row of `coef_`.
         """
         scores = self._scores(X)
         norms = np.sqrt((self.margin_.raw_planes[0] ** 2).sum(axis=1))

@@ -65,7 +65,7 @@ class Growth(Options):
     n_parallel_trees : int, default=1
         Number of consecutive trees that are fitted to the same gradients and averaged. Each has its own random rows and
         columns if `subsample`, `max_features` or `feature_sampling` draws them; otherwise the trees are equal.
-        ``n_estimators`` counts all trees.
+        ``n_estimators`` counts all trees: if it is 100, and 4 trees are parallel, gradients are computed 25 times.
 
     Examples
     --------

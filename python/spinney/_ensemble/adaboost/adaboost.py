@@ -161,8 +161,8 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for the second. More: one score per class, the largest for the predicted class. Votes
-            are divided by the sum of the members' weights, as in scikit-learn.
+            With two classes: positive for the second class. With more: one score per class, the largest for the
+            predicted class. Votes are divided by the sum of the members' weights, as in scikit-learn.
         """
         check_is_fitted(self)
         return self._decisions(self._scores(X), total_weight(self.estimator_weights_))

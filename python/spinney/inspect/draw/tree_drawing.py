@@ -59,7 +59,7 @@ def tree_svg(
     max_depth : int, optional
         Deepest level to draw; a subtree below it becomes one dashed box with the number of its leaves.
     decimals : int, optional
-        Decimals of all numbers, as in `export_text`.
+        Decimals of all numbers. None: as many as a number needs, in general at most five significant digits.
     style : {"auto", "full", "compact"}, default="auto"
         "full": a box per node with prediction, probabilities and rows, and the conditions on the branches. "compact":
         conditions in small boxes, left means yes, leaves in small boxes or, if there are more than 24, vertical ones.
@@ -201,9 +201,10 @@ def plot_tree(
     max_depth : int, optional
         Deepest level to draw; a subtree below it becomes one dashed box with the number of its leaves.
     decimals : int, optional
-        Decimals of all numbers, as in `export_text`.
+        Decimals of all numbers. None: as many as a number needs, in general at most five significant digits.
     style : {"auto", "full", "compact"}, default="auto"
-        As in `tree_svg`.
+        "full": the boxes described above. "compact": small boxes with the conditions, left means yes. "auto": compact
+        if there are more than 14 leaves.
     show_missing : bool, "seen" or collection of column names, default="seen"
         Whether, or for which columns, to show where missing values go; "seen": those with missing training values.
     filled : bool, default=True

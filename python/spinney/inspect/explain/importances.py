@@ -274,12 +274,12 @@ def permutation_importance(
     model : estimator
         Of spinney, scikit-learn, LightGBM or any library. It must be fitted, unless `cv` is passed.
     X : table of shape (n_samples, n_features)
-        Held-out rows; or the training rows, with `cv` or out of bag.
+        Held-out rows; or the training rows, with `cv` or ``rows="out_of_bag"``.
     y : array-like of shape (n_samples,)
         Their target.
     rows : {"given", "out_of_bag"}, default="given"
-        "given": all trees predict each row. "out_of_bag": `X` and `y` are the training data of a forest of spinney, and
-        each row is predicted by the trees that were not trained on it.
+        "given": the model predicts each row. "out_of_bag": `X` and `y` are the training data of a forest of spinney,
+        and each row is predicted by the trees that were not trained on it.
     cv : int, splitter or list of (train, test) positions, optional
         Fit copies of the model on the training rows of each fold, and permute its test rows. The standard error is
         over the folds.
@@ -288,7 +288,7 @@ def permutation_importance(
     groups : list of lists of columns, or dict of these, optional
         Columns that are permuted together, by name or position. Other columns are permuted one by one.
     n_repeats : int, default=5
-        Number of permutations of each column; the standard error is over these.
+        Number of permutations of each column. Without `cv`, the standard error is over these.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in the score (with `cv` also in the fits).
     random_state : int, RandomState or None, default=0
