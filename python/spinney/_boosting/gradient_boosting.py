@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -80,7 +80,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     focal_gamma: float = parameter(Interval(Real, 0.0, 10.0, closed="both"), default=2.0)
     class_order: Any = parameter("array-like", None, default=None)
     leaves: Literal["single", "vector"] = parameter(StrOptions({"single", "vector"}), default="single")
-    init: Any = parameter(
+    init: BaseEstimator | Literal["constant", "zero"] | None = parameter(
         StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"]), default="constant"
     )
     class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
@@ -190,7 +190,9 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     huber_share: float = parameter(FRACTION, default=0.9)
     tweedie_power: float = parameter(Interval(Real, 1.0, 2.0, closed="neither"), default=1.5)
     leaves: Literal["single", "vector"] = parameter(StrOptions({"single", "vector"}), default="single")
-    init: Any = parameter(StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"]), default="constant")
+    init: BaseEstimator | Literal["constant", "zero"] | None = parameter(
+        StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"]), default="constant"
+    )
 
     init_ = property(_initial_estimator)
     _target_type = RegressionTarget

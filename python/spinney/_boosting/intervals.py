@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,7 +84,7 @@ def predict_interval(
     model: BaseBoosting,
     X: TableLike,
     coverage: float = 0.9,
-    method: str = "scaled",
+    method: Literal["scaled", "residual"] = "scaled",
     *,
     offset: ArrayLike | None = None,
 ) -> Floats:
@@ -128,7 +128,7 @@ def predict_set(
     model: BaseBoosting,
     X: TableLike,
     coverage: float = 0.9,
-    method: str = "lac",
+    method: Literal["lac", "aps"] = "lac",
     *,
     offset: ArrayLike | None = None,
 ) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -150,7 +150,7 @@ def importances(
     model: BaseBoosting,
     X: TableLike | None = None,
     y: ArrayLike | None = None,
-    kind: str = "gain",
+    kind: Literal["gain", "splits", "permutation"] = "gain",
     *,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,

@@ -171,7 +171,7 @@ def ranking_score(
     groups: ArrayLike | None = None,
     *,
     metric: str = "ndcg",
-    gains: str = "exponential",
+    gains: Literal["exponential", "linear"] = "exponential",
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Return the quality of a ranking: the mean of a metric over the lists that have a relevant row.

@@ -28,6 +28,7 @@ from spinney._boosting.options.option_objects import (
 )
 from spinney._data.arguments import argument_array
 from spinney._data.feature import Unseen
+from spinney._data.types import RandomState
 from spinney._estimator.parameters import COUNT, N_JOBS, UNSEEN, parameter
 from spinney._estimator.rate_search import is_searched
 
@@ -93,7 +94,7 @@ class BoosterParameters:
     verbose: int | None = parameter("verbose", None, default=None)
     callbacks: Any = parameter(callable, list, tuple, None, default=None)
     keep_interrupted: bool = parameter("boolean", default=False)
-    random_state: Any = parameter("random_state", default=None)
+    random_state: RandomState = parameter("random_state", default=None)
     n_jobs: int | None = parameter(N_JOBS, None, default=None)
 
 

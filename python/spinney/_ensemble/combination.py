@@ -170,7 +170,7 @@ class BaseCombination(BaseEnsemble):
         return _VisualBlock("parallel", members, names=names)
 
     @property
-    def named_estimators_(self) -> Bunch:
+    def named_estimators_(self) -> Any:  # Bunch, which has no types
         """The fitted members by name."""
         check_is_fitted(self)
         return Bunch(**dict(zip(self._names, self.estimators_, strict=True)))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,7 +216,7 @@ def bias_variance(
     n_train: int = 100,
     n_test: int = 1000,
     n_repeats: int = 100,
-    loss: str | None = None,
+    loss: Literal["squared", "zero_one"] | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> BiasVariance:
@@ -303,7 +303,7 @@ def bias_variance(
     """
     varied = None if vary is None else _read_vary(vary)
     learners = samples.read_estimators(estimator if varied is None else _variants(estimator, varied))
-    loss = _read_loss(loss, learners)
+    used_loss = _read_loss(loss, learners)
     for name, number in (("n_train", n_train), ("n_test", n_test), ("n_repeats", n_repeats)):
         least = 2 if name == "n_repeats" else 1
         if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
@@ -320,7 +320,7 @@ def bias_variance(
     else:
         source = samples.resampled_source(X, y, groups, time, truth, has_classes)
     n_threads = count_threads(n_jobs, n_repeats)
-    found = {name: _Repeats(source, loss) for name in learners}
+    found = {name: _Repeats(source, used_loss) for name in learners}
 
     def repeat(k: int) -> tuple[NDArray[np.intp], dict[str, tuple[Floats, Floats | None]]]:
         rng = np.random.default_rng([seed, k])
@@ -329,14 +329,14 @@ def bias_variance(
         for name, learner in learners.items():
             fitted = _seeded(learner, int(rng.integers(_LARGEST_SEED)))
             fitted.fit(sample.X, sample.y, **row_arguments(fitted, sample.groups, sample.time))
-            predicted[name] = source.evaluate(fitted, sample.test, loss)
+            predicted[name] = source.evaluate(fitted, sample.test, used_loss)
         return sample.test, predicted
 
     for rows, predicted in in_order(repeat, n_repeats, n_threads):
         for name, (whole, by_member) in predicted.items():
             found[name].add(rows, whole, by_member)
     parts = {name: one.decomposed() for name, one in found.items()}
-    return BiasVariance(parts, loss, n_repeats, int(next(iter(found.values())).is_evaluated.sum()), varied)
+    return BiasVariance(parts, used_loss, n_repeats, int(next(iter(found.values())).is_evaluated.sum()), varied)
 
 
 def _read_vary(vary: Mapping[str, Iterable[Any]]) -> tuple[str, list[Any]]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,7 +60,7 @@ def compare(
     reference: str | None = None,
     baseline: bool = True,
     learning_curves: bool | ArrayLike = False,
-    task: str = "auto",
+    task: Literal["auto", "classification", "regression"] = "auto",
     error_score: float | str = float("nan"),
     minutes: float | None = None,
     parallel: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,8 +42,8 @@ class JamesStein:
     """
 
     estimates: Floats
-    factor: float | Floats
-    target: float | Floats
+    factor: Any  # float or ndarray
+    target: Any
     spread: float
     y: Floats
 

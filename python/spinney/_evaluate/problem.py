@@ -41,7 +41,7 @@ class EstimatorLike(Protocol):
         """Fit the estimator to a table and a target."""
 
     @property
-    def predict(self) -> Callable[..., Any]:
+    def predict(self) -> Any:  # Pipeline and the searches of scikit-learn have a descriptor that is no callable
         """Predict rows of a table."""
 
     @property

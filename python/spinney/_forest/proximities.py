@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -403,7 +403,7 @@ def proximity(
     n_neighbors: int | None = None,
     threshold: float | None = None,
     sparse: bool | None = None,
-) -> Floats | csr_array:
+) -> Any:  # ndarray or csr_array
     """Compute the fraction of the trees in which two rows fall into the same leaf.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -430,7 +430,11 @@ def leaf_weights(forest: TableEstimator, X: TableLike = None, *, oob: bool = Fal
 
 
 def predict_standard_error(
-    forest: TableEstimator, X: TableLike, method: str = "infinitesimal", *, corrected: bool = True
+    forest: TableEstimator,
+    X: TableLike,
+    method: Literal["infinitesimal", "jackknife"] = "infinitesimal",
+    *,
+    corrected: bool = True,
 ) -> Floats:
     """Estimate the standard error of each prediction over training samples of the same size.
 
@@ -467,7 +471,9 @@ def predict_standard_error(
 
 
 @only_if(why_no_out_of_bag_rows)
-def predict_set(forest: TableEstimator, X: TableLike, coverage: float = 0.9, method: str = "lac") -> NDArray[np.bool_]:
+def predict_set(
+    forest: TableEstimator, X: TableLike, coverage: float = 0.9, method: Literal["lac", "aps"] = "lac"
+) -> NDArray[np.bool_]:
     """Predict a set of classes that contains the class of each row with a probability of about `coverage`.
 
     Sets are calibrated by the out-of-bag class probabilities of the training rows. For new rows of the same
@@ -551,7 +557,12 @@ def predict_cdf(forest: TableEstimator, X: TableLike, values: ArrayLike) -> Floa
 
 
 @only_if(why_no_out_of_bag_rows)
-def predict_interval(forest: TableEstimator, X: TableLike, coverage: float = 0.9, method: str = "quantile") -> Floats:
+def predict_interval(
+    forest: TableEstimator,
+    X: TableLike,
+    coverage: float = 0.9,
+    method: Literal["quantile", "jackknife+", "residual"] = "quantile",
+) -> Floats:
     """Predict an interval that contains the target of each row with a probability of about `coverage`.
 
     Parameters

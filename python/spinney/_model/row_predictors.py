@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spinney._data import Schema
 from spinney._data.cells import seconds_of
 
-Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
+Row = Sequence[Any] | Mapping[Any, Any] | NDArray[np.float64]
 RowFunction = Callable[[NDArray[np.float64]], Any]
 
 _FLOAT64 = np.dtype(np.float64)

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _MOST_TREE_TERMS = 20  # the engine's index of more is a copy of the rows, which is made at the first query
 _MAX_K = 30  # largest k that n_neighbors="cv" tries, unless k_values is set
 Metric = str | Callable[[Floats, Floats], float]
+MetricName = Literal[
+    "auto", "euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "infinity", "minkowski", "cosine",
+    "mahalanobis", "seuclidean", "sqeuclidean", "correlation", "hamming", "gower", "precomputed",
+]  # fmt: skip
 Weighting = Literal["uniform", "distance", "triangular", "epanechnikov", "biweight", "triweight", "tricube", "gaussian"]
 # scikit-learn's
 _OTHER_NAMES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean", "infinity": "chebyshev"}
@@ -121,7 +125,9 @@ class BaseNeighbors(LocalEstimator):
     weights: Weighting | Callable[[Floats], Floats] | None = parameter(
         StrOptions(set(WEIGHTS)), callable, None, default="uniform"
     )
-    metric: Metric = parameter(StrOptions({"auto", *METRICS, *_OTHER_NAMES}), callable, default="auto")
+    metric: MetricName | Callable[[Any, Any], Any] = parameter(
+        StrOptions({"auto", *METRICS, *_OTHER_NAMES}), callable, default="auto"
+    )
     p: float = parameter(Interval(Real, 0.0, None, closed="right"), default=2.0)
     metric_params: dict[str, Any] | None = parameter(dict, None, default=None)
     scale: Literal["standard", "range"] | bool | None = parameter(*SCALE, default=None)
@@ -384,7 +390,10 @@ class BaseNeighbors(LocalEstimator):
         return (distance, rows) if return_distance else rows
 
     def kneighbors_graph(
-        self, X: TableLike = None, n_neighbors: int | None = None, mode: str = "connectivity"
+        self,
+        X: TableLike = None,
+        n_neighbors: int | None = None,
+        mode: Literal["connectivity", "distance"] = "connectivity",
     ) -> csr_matrix[np.float64]:
         """Return the graph of nearest neighbours as a sparse matrix.
 

@@ -37,6 +37,7 @@ from spinney._svm.margin_estimator import (
     MarginRows,
     MarginSearch,
     MarginTable,
+    NumberOrSearch,
     TermRows,
     class_weights,
     is_searched,
@@ -98,7 +99,7 @@ class BaseKernelMachine(BaseMargin):
         StrOptions({*KERNELS, "precomputed"}), callable, default="rbf"
     )
     degree: int = parameter(Interval(Integral, 0, MAX_DEGREE, closed="both"), default=3)
-    gamma: Literal["scale", "auto", "cv"] | float | ArrayLike = parameter(
+    gamma: Literal["scale", "auto"] | NumberOrSearch = parameter(
         StrOptions({"scale", "auto", "cv"}), Interval(Real, 0.0, None, closed="neither"), "array-like", default="scale"
     )
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
@@ -482,7 +483,7 @@ class SVC(BaseKernelClassifier):
     1.0
     """
 
-    C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
+    C: NumberOrSearch = parameter(*PENALTY, default=1.0)
     class_weight: dict[Any, float] | Literal["balanced"] | None = parameter(
         dict, StrOptions({"balanced"}), None, default=None
     )
@@ -550,7 +551,7 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelMachine):
 
     cv: CrossValidation = parameter("cv_object", "array-like", default=5)
     random_state: int | RandomState | None = parameter("random_state", default=None)
-    C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
+    C: NumberOrSearch = parameter(*PENALTY, default=1.0)
     predict = table_estimator.predict_values
     _saved = SavedState("fitted", {**SAVED, "n_iter_": integer(), "C_": number(0.0), "cv_results_": columns()})
 

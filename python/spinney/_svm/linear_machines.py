@@ -47,6 +47,7 @@ from spinney._svm.margin_estimator import (
     MarginRows,
     MarginSearch,
     MarginTable,
+    NumberOrSearch,
     TermRows,
     class_weights,
     is_searched,
@@ -144,7 +145,7 @@ class BaseLinearMachine(BasePlanes):
     """Linear support vector machines; C may be chosen by cross-validation."""
 
     loss: str = parameter(str, default="squared_hinge")
-    C: float | str | ArrayLike = parameter(*PENALTY, default=1.0)
+    C: NumberOrSearch = parameter(*PENALTY, default=1.0)
     tol: float = parameter(Interval(Real, 0.0, None, closed="neither"), default=1e-4)
     max_iter: int = parameter(Interval(Integral, 1, None, closed="left"), default=200)
     fit_intercept: bool = parameter("boolean", default=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.random import RandomState
@@ -424,6 +424,7 @@ def _differs(values: Floats) -> NDArray[np.bool_]:
     return found
 
 
+NumberOrSearch: TypeAlias = float | Literal["cv"] | Sequence[float] | Floats  # C and gamma
 PENALTY: list[Any] = [Interval(Real, 0.0, np.inf, closed="right"), StrOptions({"cv"}), "array-like"]  # what C may be
 C_GRID = tuple(10.0 ** (k / 2) for k in range(-4, 7))
 GAMMA_STEPS = tuple(4.0**k for k in range(-2, 3))

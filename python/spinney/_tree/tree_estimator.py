@@ -131,21 +131,21 @@ class BaseTree(GrowingEstimator):
     def rpart(
         cls,
         *,
-        method: str | None = None,
+        method: Literal["class", "anova", "poisson", "exp"] | None = None,
         minsplit: int | None = None,
         minbucket: int | None = None,
         cp: float = 0.01,
         maxcompete: int = 4,
         maxsurrogate: int = 5,
-        usesurrogate: int = 2,
-        surrogatestyle: int = 0,
+        usesurrogate: Literal[0, 1, 2] = 2,
+        surrogatestyle: Literal[0, 1] = 0,
         maxdepth: int = 30,
         xval: int | ArrayLike | None = 10,
         prior: ByClass = None,
         loss: ByClass = None,
-        split: str = "gini",
+        split: Literal["gini", "information"] = "gini",
         shrink: float | None = None,
-        error: str = "deviance",
+        error: Literal["deviance", "sqrt"] = "deviance",
         cost: ByColumn = None,
         rpart_quirks: bool = False,
         **parameters: Any,
@@ -304,7 +304,7 @@ class BaseTree(GrowingEstimator):
 
     def cost_complexity_pruning_path(
         self, X: TableLike = None, y: ColumnLike = None, sample_weight: ColumnLike = None
-    ) -> Bunch:
+    ) -> Any:  # Bunch, which has no types
         """Return the sequence of trees of minimal cost-complexity pruning.
 
         Parameters

@@ -84,7 +84,9 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     0.95
     """
 
-    algorithm: str = parameter(StrOptions(set(ALGORITHMS)), default="samme")
+    algorithm: Literal["samme", "m1", "real", "gentle", "logit"] = parameter(
+        StrOptions(set(ALGORITHMS)), default="samme"
+    )
     n_iter_no_change: int = parameter(default=50)
     _formula: ScoreFormula = field(init=False)
     _is_class_target = True

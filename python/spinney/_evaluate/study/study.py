@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
@@ -42,7 +42,7 @@ def study(
     id: str | None = None,
     scoring: Scoring = None,
     positive: object = None,
-    task: str = "auto",
+    task: Literal["auto", "classification", "regression"] = "auto",
     minutes: float = 2.0,
     peers: bool = False,
     models: Models | None = None,

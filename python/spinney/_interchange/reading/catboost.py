@@ -19,7 +19,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import Floats
 from spinney._interchange.reading import entries
-from spinney._interchange.reading.estimators import Imported
+from spinney._interchange.reading.estimators import ImportedModel
 from spinney._interchange.reading.nodes import Nodes, TreeSum, labels_of, links_of, reach_of_singles, schema_of
 from spinney._model.file.container import model_file_errors, refuse
 
@@ -27,7 +27,7 @@ _LINKS = links_of("catboost")
 _MAX_DEPTH, _MAX_SCORES = 16, 10_000
 
 
-def from_catboost(model: object, *, classes: object = None, categories: dict[Any, Any] | None = None) -> Imported:
+def from_catboost(model: object, *, classes: object = None, categories: dict[Any, Any] | None = None) -> ImportedModel:
     """Import a CatBoost model: trees of any shape, on numeric columns and one-hot encoded categories.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -165,3 +165,7 @@ class ImportedRegressor(RegressorMixin, Imported):
     >>> bool((abs(ours.predict(X) - theirs.predict(X)) < 1e-9).all())
     True
     """
+
+
+# What the import functions return, as type checkers see it: most models are classifiers, and `Any` permits regressors.
+ImportedModel: TypeAlias = ImportedClassifier | Any

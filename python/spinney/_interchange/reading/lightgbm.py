@@ -18,7 +18,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import Floats
 from spinney._interchange.reading import entries
-from spinney._interchange.reading.estimators import Imported
+from spinney._interchange.reading.estimators import ImportedModel
 from spinney._interchange.reading.nodes import Nodes, TreeSum, labels_of, links_of, schema_of
 from spinney._model.file.container import model_file_errors, refuse
 
@@ -27,7 +27,7 @@ _NEAR_ZERO = float(np.float32(1e-35))  # LightGBM treats numbers up to this size
 _MAX_CLASSES = 100_000
 
 
-def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: object = None) -> Imported:
+def from_lightgbm(model: object, *, num_iteration: int | None = None, classes: object = None) -> ImportedModel:
     """Import a LightGBM model: gradient boosting, DART, GOSS and random forests with any objective.
 
     Parameters

@@ -15,7 +15,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import Floats
 from spinney._interchange.reading import entries
-from spinney._interchange.reading.estimators import Imported
+from spinney._interchange.reading.estimators import ImportedModel
 from spinney._interchange.reading.nodes import (
     Nodes,
     TreeSum,
@@ -32,7 +32,7 @@ _OF_CLASSES = ("kBinaryClf", "kMultiClf")
 _MAX_SCORES = 10_000
 
 
-def from_treelite(model: object, *, classes: object = None) -> Imported:
+def from_treelite(model: object, *, classes: object = None) -> ImportedModel:
     """Import a treelite model, and through it models of the libraries that treelite reads.
 
     Parameters

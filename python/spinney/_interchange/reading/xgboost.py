@@ -16,7 +16,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import Floats
 from spinney._interchange.reading import entries
-from spinney._interchange.reading.estimators import Imported
+from spinney._interchange.reading.estimators import ImportedModel
 from spinney._interchange.reading.nodes import (
     Nodes,
     TreeSum,
@@ -41,7 +41,7 @@ def from_xgboost(
     iteration_range: tuple[int, int] | None = None,
     missing: float | None = None,
     classes: Any = None,
-) -> Imported:
+) -> ImportedModel:
     """Import an XGBoost model: trees, DART and random forests with any objective.
 
     Parameters

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +171,7 @@ def plot_tuning(
     y: ColumnLike,
     vary: Mapping[str, Iterable[Any]],
     *,
-    simplest: str | Mapping[str, str] | None = None,
+    simplest: Literal["first", "last"] | Mapping[str, Literal["first", "last"]] | None = None,
     cv: CrossValidation = 5,
     scoring: Any = None,
     groups: ColumnLike = None,

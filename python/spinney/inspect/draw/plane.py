@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,7 +246,7 @@ def plot_proximity_map(model: TableEstimator, X: Any, y: Any = None, *, ax: Axes
 
 
 def plot_outlier_scores(
-    model: TableEstimator, X: Any, y: Any = None, *, kind: Any = "all", ax: Axes | None = None
+    model: TableEstimator, X: Any, y: Any = None, *, kind: Literal["all", "oob"] = "all", ax: Axes | None = None
 ) -> Axes:
     """Plot the outlier score of each row, class by class.
 

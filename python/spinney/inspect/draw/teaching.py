@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,12 @@ _DASHES = ("-", "--", "-.", ":")
 _IMPURITIES = ("entropy", "gini", "misclassification")
 
 
-def plot_impurities(*, scaled: bool = True, simplex: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_impurities(
+    *,
+    scaled: bool = True,
+    simplex: Literal["entropy", "gini", "misclassification"] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Plot the impurity of two classes as a function of the probability p of one of them, or of three classes as a map.
 
     For two classes the Gini impurity is 2 p (1 - p), the entropy -p log2 p - (1 - p) log2 (1 - p), and the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ def coverage_report(
     X: TableLike,
     y: ColumnLike,
     coverage: float = 0.9,
-    method: str | None = None,
+    method: Literal["quantile", "jackknife+", "residual", "scaled", "lac", "aps"] | None = None,
     *,
     bins: int = 5,
     groups: ColumnLike = None,

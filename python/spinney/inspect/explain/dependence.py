@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,14 @@ from spinney._model.boosting import FittedBoosting
 from spinney._model.forest import FittedForest
 from spinney._model.tree import FittedTree
 from spinney.inspect.draw import explanation as charts
-from spinney.inspect.explain.target_model import ModelQuery, Points, Rows, cells_of_feature, text_of_value
+from spinney.inspect.explain.target_model import (
+    ModelQuery,
+    Points,
+    ResponseMethod,
+    Rows,
+    cells_of_feature,
+    text_of_value,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +77,7 @@ class PartialDependence(ShownAsTable):
     columns: list[str]
     grid: list[NDArray[Any]]
     average: Floats
-    individual: Floats | None = field(repr=False)
+    individual: Floats | Any = field(repr=False)  # or None: Any, so that users can index it without a check
     outputs: list[Any] | None
     of: str
     method: str
@@ -197,13 +205,13 @@ def partial_dependence(
     columns: object,
     *,
     individual: bool = False,
-    grid: Any = "quantiles",
+    grid: Literal["quantiles", "even"] | Sequence[Any] | NDArray[Any] = "quantiles",
     n_points: int = 50,
     percentiles: tuple[float, float] = (0.05, 0.95),
     sample_weight: ColumnLike = None,
     output: object = None,
-    response_method: str = "auto",
-    method: str = "auto",
+    response_method: ResponseMethod = "auto",
+    method: Literal["auto", "brute", "recursion"] = "auto",
 ) -> PartialDependence:
     """Return the mean prediction of a model when all rows have the same value in one column, or in two.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns
 from spinney._data.display import Backend, ShownAsTable, align, frame_of, plural, shortest
 from spinney._data.select import PickTable, pick_table
-from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._estimator.held_out import KnownProba, KnownScores, KnownValues
+from spinney._data.types import ColumnGroups, ColumnLike, Floats, TableLike
+from spinney._estimator.held_out import CrossValidation, KnownProba, KnownScores, KnownValues
 from spinney._estimator.metrics import find_scorer
 from spinney._estimator.other_libraries import explain_unknown_arguments
 from spinney._estimator.parallel import count_threads, in_order
@@ -165,7 +165,7 @@ class Importances(ShownAsTable):
             raise ValueError("These importances have no values by row. Use importances(X, y, by_row=True).")
         return self.by_row
 
-    def plot(self, *, style: str = "bar", max_columns: int = 15, ax: Axes | None = None) -> Axes:
+    def plot(self, *, style: Literal["bar", "box"] = "bar", max_columns: int = 15, ax: Axes | None = None) -> Axes:
         """Plot the importances, with error bars of one standard error.
 
         Parameters
@@ -258,10 +258,10 @@ def permutation_importance(
     X: TableLike,
     y: ColumnLike,
     *,
-    rows: str = "given",
-    cv: object = None,
+    rows: Literal["given", "out_of_bag"] = "given",
+    cv: CrossValidation | None = None,
     scoring: object = None,
-    groups: ColumnLike = None,
+    groups: ColumnGroups = None,
     n_repeats: int = 5,
     sample_weight: ColumnLike = None,
     random_state: object = 0,

@@ -25,7 +25,7 @@ from spinney._estimator.parameters import require_whole
 from spinney._estimator.target import read_weights
 from spinney.inspect.draw import explanation as charts
 from spinney.inspect.draw.axes import short
-from spinney.inspect.explain.target_model import ModelQuery, Points
+from spinney.inspect.explain.target_model import ModelQuery, Points, ResponseMethod
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,7 +152,7 @@ def interaction_strength(
     n_rows: int = 200,
     sample_weight: Any = None,
     output: Any = None,
-    response_method: str = "auto",
+    response_method: ResponseMethod = "auto",
     random_state: Any = 0,
 ) -> Interactions:
     """Return the strength of interactions in a model: Friedman's H of each column and of pairs.

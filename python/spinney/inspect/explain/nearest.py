@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class NearestRows(ShownAsTable):
     rows: NDArray[np.intp]
     similarity: Floats
     distance: Floats
-    target: NDArray[Any] | None
+    target: NDArray[Any] | Any  # or None: Any, so that users can index it without a check
     method: str
     columns: list[str]
     values: Floats = field(repr=False)
@@ -134,7 +134,13 @@ class NearestRows(ShownAsTable):
 
 
 def nearest_rows(
-    model: object, X: TableLike, row: object, *, y: ColumnLike = None, n: int = 5, method: str = "auto"
+    model: object,
+    X: TableLike,
+    row: object,
+    *,
+    y: ColumnLike = None,
+    n: int = 5,
+    method: Literal["auto", "leaves", "distance"] = "auto",
 ) -> NearestRows:
     """Return the rows of a table that are most similar to a given row, according to a model.
 

@@ -83,10 +83,10 @@ class ShapValues(ShownAsTable):
     schema: Schema = field(repr=False)
     numbers: Floats = field(repr=False)
     output_names: list[Any] | None = None
-    interactions: Floats | None = field(default=None, repr=False)
+    interactions: Floats | Any = field(default=None, repr=False)  # or None: Any, so that users can index it
     of: str = "prediction"
     offset: Floats | None = field(default=None, repr=False)
-    response: Floats | None = field(default=None, repr=False)
+    response: Floats | Any = field(default=None, repr=False)
     response_name: Literal["probability", "prediction"] = "probability"
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,8 @@ from spinney._model.model import ModelOfTrees
 Rows = NDArray[np.intp]
 
 _MAX_PREDICTIONS = 1 << 24  # numbers in memory at a time: 128 MB
-METHODS = ("auto", "predict_proba", "decision_function", "predict")
+ResponseMethod: TypeAlias = Literal["auto", "predict_proba", "decision_function", "predict"]
+METHODS = get_args(ResponseMethod)
 
 
 @dataclass(frozen=True, eq=False)
