@@ -171,13 +171,18 @@ def matches(pattern: str, test: str) -> bool:
     return re.fullmatch(expression + r"(\[.*\])?", test) is not None
 
 
+def is_stale(pattern: str, result: FileResult, are_all_run: bool) -> bool:
+    """Return whether no test of a listed pattern fails; tests skipped for lack of a package prove nothing."""
+    outcomes = {outcome for test, (outcome, _) in result.tests.items() if matches(pattern, test)}
+    return not outcomes & set(FAILING) and (bool(outcomes - {"skipped"}) or (are_all_run and not outcomes))
+
+
 def print_file(name: str, result: FileResult, listed: dict[str, str], are_all_run: bool) -> Counter[str]:
     """Print one file's counts, its new failures and its stale entries; return the counts."""
     failing = result.failing()
     reasons = {test: [reason for p, reason in listed.items() if matches(p, test)] for test in failing}
     new = {test: detail for test, detail in failing.items() if not reasons[test]}
-    fails = {p: any(matches(p, test) for test in failing) for p in listed}
-    stale = [p for p in listed if not fails[p] and (are_all_run or any(matches(p, test) for test in result.tests))]
+    stale = [p for p in listed if is_stale(p, result, are_all_run)]
     counts = Counter(outcome for outcome, _ in result.tests.values())
     counts["failed"] = len(failing)
     counts["new"], counts["stale"] = len(new), len(stale)
