@@ -417,9 +417,9 @@ def proximity(
     kind : {"all", "oob", "in_bag", "gap"}, default="all"
         Which trees are used. "all": all trees. "oob": the trees grown without either row. "in_bag": the trees grown on
         both rows. "gap" (Rhodes, Cutler and Moon 2023): for each row of `X`, the trees grown without it. In each of
-        these trees, the sampled rows in the same leaf share a weight of 1, in proportion to how often they were drawn. With
-        "all", training rows of the same class appear closer than they are, because the trees were grown to separate the
-        classes.
+        these trees, the sampled rows in the same leaf share a weight of 1, in proportion to how often they were drawn.
+        With "all", training rows of the same class appear closer than they are, because the trees were grown to
+        separate the classes.
     n_neighbors : int, optional
         Return only the largest proximities of each row. Without `Y`, an entry is returned if it is among the largest of
         either row, so that the result is symmetric (except with "gap").
