@@ -250,6 +250,12 @@ class AftLoss(LossOnRows):
 # ---- target -----------------------------------------------------------------------------------------------
 
 
+def _check_metric(metric: Metric | None) -> None:
+    """Refuse any metric but the concordance."""
+    if metric not in (None, "concordance"):
+        raise ValueError(f"{metric!r} is not a survival metric. Use 'concordance', or None for the loss.")
+
+
 @dataclass(frozen=True, eq=False)
 class SurvivalTarget(BoostingTarget):
     """Times until an event.
@@ -272,8 +278,7 @@ class SurvivalTarget(BoostingTarget):
     def check_request(cls, settings: BoostingSettings, inputs: FitInputs) -> None:
         """Refuse any metric but the concordance."""
         for metric in settings.metrics:
-            if metric not in (None, "concordance"):
-                raise ValueError(f"{metric!r} is not a survival metric. Use 'concordance', or None for the loss.")
+            _check_metric(metric)
 
     def read(self, y: TableLike, n_rows: int, name: str = "y", groups: ArrayLike | None = None) -> TargetRows:
         """Read times in any of their forms."""
@@ -312,6 +317,7 @@ class SurvivalTarget(BoostingTarget):
         self, metric: Metric, model: FittedBoosting, held_out: LearningRows, /, *others: object
     ) -> HeldOutMetric:
         """Return the negated concordance of held-out rows as a function of scores."""
+        _check_metric(metric)
         assert held_out.extra is not None
         low, high, sign = held_out.target, held_out.extra, -1.0 if self.settings.loss == "cox" else 1.0
 

@@ -307,3 +307,12 @@ def test_an_event_passed_to_fit_gets_advice(name):
     X, time, is_event = times(50)
     with pytest.raises(TypeError, match=rf"has no argument '{name}'. Pass both in y: .*np.where\(event, time, -time\)"):
         spinney.GradientBoostingSurvival(**SMALL).fit(X, time, **{name: is_event})
+
+
+def test_importances_by_another_metric_are_refused():
+    X, time, is_event = times()
+    signed = np.where(is_event, time, -time)
+    model = spinney.GradientBoostingSurvival(**SMALL).fit(X, signed)
+    with pytest.raises(ValueError, match="'r2' is not a survival metric. Use 'concordance'"):
+        model.importances(kind="permutation", X=X, y=signed, scoring="r2")
+    assert model.importances(kind="permutation", X=X, y=signed, scoring="concordance").values[0] > 0
