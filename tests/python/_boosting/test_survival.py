@@ -313,6 +313,7 @@ def test_importances_by_another_metric_are_refused():
     X, time, is_event = times()
     signed = np.where(is_event, time, -time)
     model = spinney.GradientBoostingSurvival(**SMALL).fit(X, signed)
-    with pytest.raises(ValueError, match="'r2' is not a survival metric. Use 'concordance'"):
+    with pytest.raises(ValueError, match=r"'r2' is not a survival metric. Use 'concordance'"):
         model.importances(kind="permutation", X=X, y=signed, scoring="r2")
-    assert model.importances(kind="permutation", X=X, y=signed, scoring="concordance").values[0] > 0
+    found = model.importances(kind="permutation", X=X, y=signed, scoring="concordance")
+    assert found.importance[0] > 0
