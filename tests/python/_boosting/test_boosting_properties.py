@@ -258,7 +258,8 @@ def prints_of_losses():
     return prints
 
 
-@pytest.mark.parametrize("lower", ["base", pytest.param("avx2", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("lower", ["base", "avx2"])
 def test_every_instruction_set_gives_identical_models(lower):
     best = prints_of_losses()  # by the best set that the processor has
     assert len(set(best)) == 14

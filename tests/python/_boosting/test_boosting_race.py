@@ -44,6 +44,7 @@ def test_ordered_categories_are_split_by_their_codes_as_well() -> None:
     assert losses["race"] < 0.9 * losses["one recipe"]
 
 
+@pytest.mark.slow
 def test_symmetric_trees_join_where_they_lower_the_out_of_fold_loss() -> None:
     X, y = make_friedman1(300, 8, noise=1.0, random_state=0)
     models = [spinney.GradientBoostingRegressor(**options).fit(X, y) for options in ({"callbacks": _ignore}, {})]

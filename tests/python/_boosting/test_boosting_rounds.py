@@ -426,6 +426,7 @@ def test_a_signal_ends_a_long_fit_within_a_second():
     assert not hasattr(model, "boosting_")
 
 
+@pytest.mark.slow
 def test_a_fit_in_a_forked_process_is_the_same():  # of spawned ones: the test of instruction sets
     code = "import numpy as np, spinney; X = np.arange(200.0).reshape(50, 4); "
     code += "print(spinney.GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, X[:, 0]).fingerprint())"

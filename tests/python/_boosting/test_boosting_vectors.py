@@ -79,6 +79,7 @@ def test_outputs_agree_with_the_reference(given, rules):
     assert_agree(model, X, scores, trees)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_categories", [3, 8])
 def test_categories_and_weights_agree_with_the_reference(n_categories):
     X, Y = make_rows(3, categories=n_categories)
@@ -105,6 +106,7 @@ def test_classes_agree_with_the_reference():
     assert_agree(model, X, scores, trees)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaves", ["single", "vector"])
 def test_a_mean_and_a_spread_agree_with_the_reference(leaves):
     X, Y = make_rows(5)

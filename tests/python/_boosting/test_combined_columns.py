@@ -286,6 +286,7 @@ def product(n: int) -> tuple[Any, Any]:
     return X, X[:, 0] * X[:, 1] + 0.3 * X[:, 2] + 0.1 * rng.normal(size=n)
 
 
+@pytest.mark.slow
 def test_held_out_rows_choose_automatic_combinations() -> None:
     X, y = product(2200)
     train, new = slice(0, 1200), slice(1200, None)

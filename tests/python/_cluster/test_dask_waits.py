@@ -124,6 +124,7 @@ def test_work_that_goes_on_is_waited_for(client, impatient):
             slow.call("sleep", 4.0)
 
 
+@pytest.mark.slow
 def test_partitions_are_waited_for_one_by_one(client, impatient, monkeypatch):
     monkeypatch.setattr(waits, "MAX_WAIT_SECONDS", 4.0)  # a busy machine may take seconds longer over a partition
     some = client.map(time.sleep, [1.2] * 4, pure=False, workers=[min(client.nthreads())])
@@ -165,6 +166,7 @@ def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
     assert there.fingerprint() == here.fingerprint()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["partitioned rows", "distributed trees"])
 def test_a_cluster_without_workers_is_an_error_after_a_while(kind, monkeypatch):
     frame, model, closed = make_frame(6000), clone(MODELS[kind]), []

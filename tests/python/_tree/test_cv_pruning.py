@@ -466,6 +466,7 @@ def test_log_loss_finds_the_leaves_of_a_rare_class_that_no_leaf_has_in_its_major
     assert by_loss.tree_.feature[0] == 0
 
 
+@pytest.mark.slow
 def test_a_scorer_sees_at_most_a_hundred_trees_of_frames_too():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = Regressor(prune="cv", cv=3, scoring="r2", random_state=0).fit(X, y)
@@ -550,6 +551,7 @@ def test_frames():
         assert frame["cv_error"].to_list() == table.cv_error.tolist()
 
 
+@pytest.mark.slow
 def test_pictures():
     import matplotlib as mpl
 

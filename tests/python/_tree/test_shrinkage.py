@@ -398,6 +398,7 @@ def test_the_total_error_falls(n, n_samples):
     assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
 
 
+@pytest.mark.slow
 def test_the_total_error_falls_with_unequal_variances():
     rng = np.random.default_rng(0)
     variance = rng.uniform(0.2, 3, 20)

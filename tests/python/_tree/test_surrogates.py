@@ -480,8 +480,9 @@ def walk_dict(split, node, row):
     return None if split["missing"] == "stop" else node[split["missing"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS[::2], ids=lambda way: way["missing_fallback"])
-@pytest.mark.parametrize("seeds", [(0, 1), pytest.param((2, 3), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [(0, 1), (2, 3)])
 def test_every_reader_agrees_with_apply(way, seeds):
     for seed in seeds:
         X, y = table(seed, n=80, categories=(1,))
@@ -639,6 +640,7 @@ def rpart_models(penguins):
     yield spinney.DecisionTreeRegressor.rpart(random_state=0).fit(X, np.ones(344))
 
 
+@pytest.mark.slow
 def test_the_record_of_rpart_is_kept(penguins):
     for model in rpart_models(penguins):
         for other in (through_bytes(model), pickle.loads(pickle.dumps(model))):
