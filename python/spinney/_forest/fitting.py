@@ -47,6 +47,14 @@ from spinney._tree.task import Classification, Target, Task
 
 _LEAST, _MOST, _MOST_VALUES = 100, 1000, 2**24  # numbers of combinations, and of their values, for oblique="auto"
 _MANY_CLASSES = 100  # fewer are stored without a look at the free memory
+# settings with which trees grow until their leaves are pure
+_UNTIL_PURE = {
+    "min_samples_leaf": 1,
+    "min_samples_split": 2,
+    "min_weight_fraction_leaf": 0.0,
+    "min_impurity_decrease": 0.0,
+    "min_purity": None,
+}
 _SINGLE_COLUMNS = ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try")
 
 
@@ -276,8 +284,9 @@ class ForestFit:
         """Refuse trees grown until leaves are pure whose class probabilities cannot be stored."""
         settings, n_classes = self.settings, sum(rows.n_classes)
         n_trees = N_FIRST if isinstance(settings.n_estimators, str) else settings.n_estimators
-        least, depth = settings.min_samples_leaf, settings.max_depth
-        if n_classes < _MANY_CLASSES or least != 1 or isinstance(depth, str) or settings.max_samples is not None:
+        depth = settings.max_depth
+        are_pure = all(getattr(settings, name) == value for name, value in _UNTIL_PURE.items())
+        if n_classes < _MANY_CLASSES or not are_pure or isinstance(depth, str) or settings.max_samples is not None:
             return
         # each class of a sample has a leaf, unless rows are equal; a sample with replacement has 1 - 1/e of the classes
         n_leaves = max(rows.n_classes) * (0.63 if settings.bootstrap else 1.0)

@@ -60,6 +60,24 @@ def test_a_forest_whose_probabilities_do_not_fit_in_memory_is_refused(name, monk
     forest.set_params(max_leaf_nodes=None).fit(X[:, :1] > 0, y)  # two leaves
 
 
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"min_samples_split": 300},
+        {"min_samples_split": 0.5},
+        {"min_weight_fraction_leaf": 0.2},
+        {"min_impurity_decrease": 0.5},
+        {"min_purity": 0.002},
+    ],
+    ids=str,
+)
+def test_a_forest_of_small_trees_is_not_refused(limit, monkeypatch):
+    X, y = three_rows_per_class(200)
+    monkeypatch.setattr(fitting, "free_memory", lambda: 10**6)
+    forest = spinney.RandomForestClassifier(n_estimators=10, **limit).fit(X, y)
+    assert sum(tree.tree_.node_count for tree in forest.estimators_) * 200 * 8 < 10**6
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAST)
 def test_five_thousand_classes_are_fitted(name):
