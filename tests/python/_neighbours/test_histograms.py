@@ -99,6 +99,18 @@ def test_several_outputs_costs_and_priors(plane):
     np.testing.assert_allclose(shares, 1 / 3)
 
 
+def test_the_order_of_rows_does_not_break_ties_by_rounding():
+    X = np.repeat([[0.0], [4.0]], 3, axis=0)  # the cell in the middle is as far from both
+    Y = np.array([[0.1, 0.0], [0.2, 0.0], [0.3, 0.0], [0.3, 9.0], [0.2, 9.0], [0.1, 9.0]])
+    weight = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
+    rows = [2, 1, 0, 3, 4, 5]  # sums of three numbers round differently
+    model = spinney.HistogramRegressor(0.2)
+    for own in (None, weight):
+        found = model.fit(X, Y, own).predict([[2.0]])
+        permuted = model.fit(X[rows], Y[rows], None if own is None else own[rows]).predict([[2.0]])
+        np.testing.assert_allclose(permuted, found, rtol=1e-12)
+
+
 # ---- how wide ---------------------------------------------------------------------------------------------
 
 

@@ -205,8 +205,13 @@ class FittedCells(LocalModel):
 
     @cached_property
     def _preferred(self) -> NDArray[np.intp]:
-        """Positions of the cells, the one that ties go to first: the order of the columns plays no part."""
-        return np.asarray(np.lexsort((*self.value.T[::-1], -self.weight)), dtype=np.intp)
+        """Positions of the cells, the one that ties go to first: the order of columns and rows plays no part.
+
+        Sums whose terms come in another order differ by rounding, which must not break ties.
+        """
+        keys = [-self.weight, *self.value.T]
+        rounded = [np.round(key / (np.abs(key).max() or 1.0), 12) for key in keys]
+        return np.asarray(np.lexsort([*rounded, *keys][::-1]), dtype=np.intp)
 
     def _terms(self, cells: Cells) -> Floats:
         """Terms whose absolute differences add up to the distance of cells; another category has distance 1."""
