@@ -114,7 +114,7 @@ def scan(source: object, *, folder: str | None = None, memory: int | str = "256M
         Files by name or pattern (Parquet or Arrow; a folder means all of its files), in the order of their names or of
         the list; a pyarrow dataset; a polars LazyFrame; a Dask DataFrame; any object with the Arrow C stream interface;
         a function that returns a new iterator of tables; an iterable of tables. A source that can be read only once,
-        such as a generator or a RecordBatchReader, is read once.
+        such as a generator or a RecordBatchReader, is read at the first fit; the temporary files then hold its rows.
     folder : str, optional
         Folder for temporary files, which hold the columns and, during a fit, their bins. None: the system's folder for
         temporary files.

@@ -99,7 +99,7 @@ class BiasVariance(ShownAsTable):
     ----------
     parts : dict from str to Decomposition
         The decomposition of each learner, by its name, with the attributes `error`, `noise`, `bias` and `variance`;
-        ``result["name"]`` returns the same.
+        ``result["name"]`` returns the entry of that name.
     loss : {"squared", "zero_one"}
         The loss that is decomposed.
     n_repeats : int

@@ -111,10 +111,10 @@ def james_stein(
     n : float or array-like of shape (n,), optional
         With `family`: the number of trials, or the exposure, of each estimate.
     target : "mean", float or array-like of shape (n,), default="mean"
-        What to shrink towards: the mean of `y` (weighted by precision if variances differ), a number, or one number
-        per estimate such as the predictions of a regression.
+        What to shrink towards: the mean of `y` (weighted as described above), a number, or one number per estimate such
+        as the predictions of a regression.
     n_fitted : int, default=0
-        Number of coefficients of the target that were estimated from this `y`: 2 for a fitted straight line.
+        Number of coefficients of a passed target that were estimated from this `y`: 2 for a fitted straight line.
     positive_part : bool, default=False
         Whether to replace negative factors by 0. That never increases the expected error, because a negative factor
         moves an estimate beyond its target.

@@ -81,8 +81,8 @@ def perceptron_steps(
     """Return the hyperplanes of the online perceptron, which takes the rows in their order.
 
     A misclassified row x of class y = ±1 changes the coefficients to β + η y x, and the intercept to b + η y R², where
-    R is the largest norm of a row. `spinney.Perceptron` with ``shuffle=False`` and ``tol=None`` ends at the same
-    hyperplane.
+    R is the largest norm of a row. `spinney.Perceptron` with ``shuffle=False``, ``tol=None`` and the same
+    ``fit_intercept`` ends at the same hyperplane.
 
     Parameters
     ----------

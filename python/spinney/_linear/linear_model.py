@@ -218,10 +218,10 @@ class BaseLinear(TableEstimator):
 class LinearClassifier(ClassifierMixin, BaseLinear):
     """Logistic regression for any table.
 
-    A numeric column is one term, a category has one term for each value, and a column with missing values has a further
-    indicator term. The coefficients minimise the log loss plus the sum of their squares divided by 2 `C`. With more
-    than two classes each class has a score (multinomial). Newton's method converges to full precision, and the
-    coefficients are bit-identical on every processor.
+    A numeric column is one term, a categorical column has one term for each category, and a column with missing values
+    has a further indicator term. The fit minimises the sum of the log losses of the rows plus the sum of the squared
+    coefficients divided by 2 `C`. With more than two classes, each class has a score (multinomial). Newton's method
+    converges to full precision, and the coefficients are bit-identical on every processor.
 
     See Also
     --------
@@ -317,8 +317,9 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
 class LinearRegressor(RegressorMixin, BaseLinear):
     """Ridge regression for any table.
 
-    A numeric column is one term, a category has one term for each value, and a column with missing values has a further
-    indicator term. The coefficients minimise the sum of squared errors plus `alpha` times the sum of their squares.
+    A numeric column is one term, a categorical column has one term for each category, and a column with missing values
+    has a further indicator term. The fit minimises the sum of squared errors plus `alpha` times the sum of the squared
+    coefficients.
 
     See Also
     --------
@@ -350,9 +351,10 @@ class LinearRegressor(RegressorMixin, BaseLinear):
     def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with further rows; the rows of earlier calls are not needed any more.
 
-        The sums of the normal equations are updated, so that the model equals that of `fit` to all rows so far, up to
-        rounding, whatever their order and batches. ``alpha="cv"`` is chosen again at each call, by generalised
-        cross-validation, which needs only these sums; `fit` uses the leave-one-out errors of the rows instead.
+        The sums of the normal equations are updated. Without missing values, the model therefore equals that of `fit`
+        to all rows so far, up to rounding, whatever their order and batches. ``alpha="cv"`` is chosen again at each
+        call, by generalised cross-validation, which needs only these sums; `fit` uses the leave-one-out errors of the
+        rows instead.
 
         Parameters
         ----------

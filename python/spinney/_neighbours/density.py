@@ -40,8 +40,9 @@ class HistogramDensity(DensityMixin, TableEstimator):
 
     Bins are boxes of equal size. By default the first one starts at the lowest value of each column. Cross-validation
     chooses the bin width that minimises the leave-one-out estimate of the integrated squared error, 2 / ((n - 1) v) -
-    (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the fraction of rows in each bin. The bins of a
-    single rounded column are multiples of its unit, because narrower ones would only show the rounding.
+    (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the fraction of rows in each bin. If the
+    table has a single column, whose values are rounded, and ``bin_counts`` is not set, the widths tried are multiples
+    of the unit of rounding, because other bins would show the rounding.
 
     See Also
     --------
@@ -146,7 +147,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
     # ---- evaluating ----------------------------------------------------------------------------------
 
     def score_samples(self, X: TableLike) -> Floats:
-        """Log-density of each row; minus infinity in bins without training rows.
+        """Return the log-density of each row; minus infinity in bins without training rows.
 
         Parameters
         ----------
@@ -162,7 +163,7 @@ class HistogramDensity(DensityMixin, TableEstimator):
         return self.histogram_.predictions(columns, self._n_threads)[:, 0]
 
     def score(self, X: TableLike, y: object = None) -> float:
-        """Log-likelihood: sum of the log-densities of some rows.
+        """Return the log-likelihood: the sum of the log-densities of the rows.
 
         Parameters
         ----------

@@ -301,7 +301,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         return tags
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the most probable class of each row, or the one of lowest expected cost; of several, the first.
+        """Predict the most probable class of each row or, with costs, the class of lowest expected cost.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Labels.
+            Labels; in a tie, the first.
         """
         columns = self._columns(X)
         codes = self._fitted.codes(columns, self._n_threads)

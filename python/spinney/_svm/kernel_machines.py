@@ -213,7 +213,7 @@ class BaseKernelMachine(BaseMargin):
 
     @property
     def fit_status_(self) -> int:
-        """0 if all machines have converged to ``tol``, else 1."""
+        """0 if the solver has converged to ``tol``, else 1."""
         check_is_fitted(self)
         return int((self.kkt_violation_ > self.tol).any())
 
@@ -386,7 +386,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelMachine):
         return np.array(sigmoids)
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the class of each row; of classes with equal votes, the first unless ``break_ties``.
+        """Predict the class of each row; see ``break_ties`` for classes with equal votes.
 
         Parameters
         ----------
@@ -507,10 +507,10 @@ class SVC(BaseKernelClassifier):
 class NuSVC(BaseKernelClassifier):
     """Nu-support vector classification.
 
-    Like `SVC`, but with ``nu`` in place of the penalty ``C``: which is a lower bound on the fraction of rows that are
+    Like `SVC`, but with ``nu`` in place of the penalty ``C``. ``nu`` is a lower bound on the fraction of rows that are
     support vectors and an upper bound on the fraction of margin violations (Schölkopf, Smola, Williamson and Bartlett
-    2000). With two classes, `SVC` with the penalty ``C_`` gives the same model. With more, each pair of classes has a
-    binary classifier, called a machine, and ``C_`` has the penalty of each.
+    2000). With two classes, `SVC` with the penalty ``C_`` gives the same model. With more classes, each pair of classes
+    has a binary classifier, called a machine, and ``C_`` holds the penalty of each machine.
 
     See Also
     --------
@@ -568,7 +568,7 @@ class SVR(BaseKernelRegressor):
     """Support vector regression.
 
     The fit finds the flattest function in the feature space of a kernel; errors beyond ``epsilon`` cost ``C`` per unit.
-    The terms and the solver are those of `SVC`.
+    Columns are encoded as numeric features, called terms, as in `SVC`; the solver is the same too.
 
     See Also
     --------
@@ -594,9 +594,9 @@ class SVR(BaseKernelRegressor):
 class NuSVR(BaseKernelRegressor):
     """Nu-support vector regression.
 
-    Like `SVR`, but with ``nu`` in place of ``epsilon``: which is a lower bound on the fraction of rows that are support
-    vectors and an upper bound on the fraction of rows outside the tube (Schölkopf, Smola, Williamson and Bartlett
-    2000). `SVR` with ``epsilon_`` gives the same function.
+    Like `SVR`, but with ``nu`` in place of ``epsilon``. ``nu`` is a lower bound on the fraction of rows that are
+    support vectors and an upper bound on the fraction of rows outside the tube (Schölkopf, Smola, Williamson and
+    Bartlett 2000). `SVR` with ``epsilon_`` gives the same function.
 
     See Also
     --------

@@ -307,9 +307,9 @@ def _why_no_expansion(model: LinearSVC | LinearSVR) -> str | None:
 class LinearSVC(ClassifierMixin, BaseLinearMachine):
     """Linear support vector classification for many rows.
 
-    The weights w minimise ½|w|² (or Σ|w|) plus ``C`` times the hinge loss, for two classes or for each class against
-    the rest. As in liblinear, the intercept is penalised too; ``intercept_scaling=inf`` leaves it unpenalised, so that
-    shifting a column does not change the model.
+    The weights w minimise ½|w|² (or Σ|w|) plus ``C`` times the hinge loss or its square, for two classes or for each
+    class against the rest. As in liblinear, the intercept is penalised too; ``intercept_scaling=inf`` leaves it
+    unpenalised, so that shifting a column does not change the model.
 
     The time is linear in the number of rows and quadratic in the number of terms. The squared hinge loss is minimised
     by Newton's method in a few iterations, the hinge loss by an interior point method to a duality gap of a hundredth

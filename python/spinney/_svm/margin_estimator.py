@@ -198,14 +198,14 @@ class BaseMargin(TableEstimator):
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values need no encoding. With
-            ``kernel="precomputed"``: the kernel matrix of the rows.
+            a list of rows. Strings, categories, booleans and missing values need no encoding. For models with a kernel
+            and ``kernel="precomputed"``: the kernel matrix of the rows.
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are in the same fold (cross-validation).
+            Rows with the same label are in the same fold. Without cross-validation, groups have no effect.
 
         Returns
         -------
@@ -270,8 +270,8 @@ class BaseMargin(TableEstimator):
     def signed_distances(self, X: TableLike) -> Floats:
         """Signed distance of each row from the separating hyperplane, in the units of the columns.
 
-        The distance is the score of the hyperplane divided by the norm of its coefficients, `coef_`. Available for
-        linear classifiers, or with ``kernel="linear"``.
+        The distance is the score of the hyperplane divided by the norm of its coefficients, `coef_`. The method is
+        available for classifiers that are linear or have ``kernel="linear"``, but not for regressors.
 
         Parameters
         ----------

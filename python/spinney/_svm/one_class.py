@@ -26,8 +26,8 @@ class OneClassSVM(OutlierMixin, BaseKernelMachine):
 
     The machine separates most training rows from the origin of the kernel's feature space by the hyperplane that is
     farthest from the origin (Schölkopf, Platt, Shawe-Taylor, Smola and Williamson 2001). ``nu`` is an upper bound on
-    the fraction of training rows that are outliers, and a lower bound on the fraction of support vectors. Terms and
-    solver are those of `SVC`.
+    the fraction of training rows that are outliers, and a lower bound on the fraction of support vectors. Columns are
+    encoded as numeric features, called terms, as in `SVC`; the solver is the same too.
 
     See Also
     --------

@@ -64,15 +64,16 @@ class _Passed:
 class Perceptron(ClassifierMixin, BasePlanes):
     """Rosenblatt's perceptron, a linear classifier.
 
-    The fit passes over the rows in epochs and updates the coefficients β and the intercept b at misclassified rows
-    only: for a row x of class y = ±1 they become β + η y x and b + η y R², where η is ``eta0`` and R the largest norm
-    of a row. It stops after an epoch without mistakes, or when the loss settles (``tol``). With ``tol=None``, which is
-    Rosenblatt's rule, only an epoch without mistakes ends the fit. With three classes or more, each class is separated
-    from all others. If a hyperplane with margin M separates the classes (with the intercept in units of R), the fit
-    makes at most 2 R²/M² updates (Novikoff's theorem), or R²/M² without an intercept. Rows that are equal in all terms
-    and in class are merged, the order of the table has no effect, and the weight of a row multiplies η. With
-    ``shuffle=False`` each epoch takes the rows one by one in the order of the table, as in online learning.
-    scikit-learn's perceptron changes its intercept by η y.
+    The fit passes over the rows in epochs. Each misclassified row x of class y = ±1 changes the coefficients β to
+    β + η y x and the intercept b to b + η y R², where η is ``eta0`` times the weight of the row and R the largest norm
+    of a row; scikit-learn's perceptron changes the intercept to b + η y. The fit ends after an epoch without mistakes,
+    after ``max_iter`` epochs, or when the loss settles (``tol``); Rosenblatt's rule is ``tol=None``, which ignores the
+    loss. With three classes or more, each class is separated from all others.
+
+    If a hyperplane with margin M separates the classes (with the intercept in units of R), the fit makes at most
+    2 R²/M² updates (Novikoff's theorem), or R²/M² without an intercept. Rows that are equal in all terms and in class
+    are merged, and the order of the table has no effect, unless ``shuffle=False``: each epoch then takes the rows one
+    by one in the order of the table, as in online learning.
 
     See Also
     --------
@@ -290,7 +291,7 @@ def _novikoff(plane: Floats, rows: MarginRows | TermRows, squared_radius: float,
 
     M is the largest margin of any plane through the origin of the rows (x, R), or of the rows x without an intercept,
     which are those that the perceptron updates. Weights multiply the updates, so that the bound grows by the square of
-    their largest ratio. It is infinite if the fitted plane misclassifies rows.
+    their largest ratio. It is infinite if no plane separates the rows.
     """
     radius = np.sqrt(squared_radius) or 1.0
     terms, found = rows.terms.T / radius, plane[:-1]

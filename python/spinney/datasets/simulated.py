@@ -196,7 +196,7 @@ class TwoSources:
         Parameters
         ----------
         n : int, default=100_000
-            Number of points: midpoints between quantiles if there is one column, random rows if there are several.
+            Number of points: evenly spaced quantiles if there is one column, random rows if there are several.
         random_state : int, Generator or None, default=0
             Seed of the random rows.
 

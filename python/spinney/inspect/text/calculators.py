@@ -58,7 +58,7 @@ def impurity(counts: ArrayLike, criterion: str = "gini", *, unit: Unit = "bits")
 def gain(parent: ArrayLike, children: Sequence[ArrayLike], criterion: str = "gini", *, unit: Unit = "bits") -> float:
     """Return the decrease of the impurity by a split: the parent's minus the weighted mean of the children's.
 
-    Two criteria maximise another quantity, which is returned instead: the gain ratio of C4.5, which is the decrease of
+    For two criteria, another quantity is returned instead: the gain ratio of C4.5, which is the decrease of
     the entropy divided by the entropy of the children's sizes, and the χ² statistic of the children's class counts.
 
     Parameters
@@ -130,7 +130,7 @@ class SearchTable(ShownAsTable):
     Attributes
     ----------
     tables : dict from str to SplitTable
-        The splits of each column, by its name; ``table["income"]`` returns the same.
+        The splits of each column, by its name. ``table["income"]`` returns the splits of that column.
     criterion : str
         The criterion.
     impurity : float

@@ -197,7 +197,7 @@ class PruningStep:
         R(T), the risk of the tree after the step.
     links : dict from int to float
         g(t) of each inner node before the step: the increase of the risk per leaf that is removed if the branch below
-        the node is pruned. The weakest links have the smallest.
+        the node is pruned. The weakest links have the smallest g(t).
     """
 
     alpha: float
@@ -283,12 +283,12 @@ def weakest_links(tree: TableEstimator | CountedTree) -> WeakestLinks:
 
     ``g(t) = (R(t) - R(T_t)) / (|T_t| - 1)``, where R(t) is the risk of node t as a leaf, R(T_t) that of the branch T_t
     below it, and ``|T_t|`` the number of its leaves. The first step prunes all branches that do not lower the risk (α =
-    0), each further one those of the smallest g(t).
+    0), each further step those with the smallest g(t).
 
     Parameters
     ----------
     tree : estimator or CountedTree
-        A fitted decision tree (its risk is that of its parameter `risk`), or the result of `tree_from_counts`.
+        A fitted decision tree, whose parameter `risk` sets the risk, or the result of `tree_from_counts`.
 
     Returns
     -------

@@ -137,7 +137,7 @@ class Trees(WeakLearner):
     Parameters
     ----------
     max_depth : int or None, default=1
-        Maximum depth; None: no limit. With ``n_splits`` the default is None.
+        Maximum depth; None: no limit. With ``n_splits``, 1 (the default) also means no limit.
     n_splits : int or None, default=None
         Maximum number of splits of each tree, grown best-first.
     min_samples_leaf : int, default=1
@@ -200,8 +200,8 @@ _LEAST_RIDGE = 1e-8  # the kernel matrix of equal rows is singular
 class Neighbors(WeakLearner):
     """k-nearest neighbours regression, with the Euclidean distance of the scaled columns.
 
-    The mean of the neighbours is weighted; a row of weight 2 is a single neighbour. All stored rows are used in every
-    round.
+    The mean of the neighbours is weighted by the weights of the rows, but a row of weight 2 counts as one of the
+    ``n_neighbors``. Every round uses all stored rows, whatever ``subsample`` is.
 
     Parameters
     ----------
@@ -233,12 +233,14 @@ class _NeighbourFitter(Fitter):
 
 @estimator
 class KernelRidge(WeakLearner):
-    """Kernel ridge regression with a Gaussian kernel of the scaled columns. All stored rows are used in every round.
+    """Kernel ridge regression with a Gaussian kernel of the scaled columns.
+
+    Every round uses all stored rows, whatever the ``subsample`` of the boosting is.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Ridge penalty, for rows of weight 1.
+        Ridge penalty, which is divided by the weight of each row.
     gamma : float or None, default=None
         Parameter of the kernel exp(-gamma · distance²); None: 1 / number of terms.
     max_rows : int, default=500
