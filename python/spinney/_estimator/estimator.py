@@ -202,7 +202,7 @@ class Estimator(BaseEstimator):
         return to_bytes(with_csv_format(header, self._csv_format), trees)
 
     def save(self, file: Target) -> None:
-        """Save the fitted model to a file for `spinney.load`, and for `spinney.load_predictor` if it predicts a target.
+        """Save the fitted model to a file for `spinney.load` and, for most models, `spinney.load_predictor`.
 
         The file contains numbers and text, but no code. Parameters that only `fit` uses are saved if they are numbers
         or text: a random state that is not an integer becomes None, folds that are not a number become the default, and
@@ -504,7 +504,7 @@ def load(file: Target) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is damaged, not a model file, or written by a newer spinney.
+        If the file is damaged, not a model file, or written by a newer version of spinney.
     OSError
         If there is no such file, or it cannot be read.
 

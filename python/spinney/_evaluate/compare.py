@@ -110,7 +110,8 @@ def compare(
     baseline : bool, default=True
         Whether to add a baseline that predicts class frequencies, or the mean.
     learning_curves : bool or array-like of float, default=False
-        Whether to compute learning curves, by default at 10, 25, 50 and 75% of the training rows.
+        Whether to compute learning curves, at 10, 25, 50, 75 and 100% of the training rows. An array: at these
+        fractions, and at 1.
     task : {"auto", "classification", "regression"}, default="auto"
         Task of models that are passed by name, such as "forest". "auto": the task of the estimators among the models;
         without any, classification for labels, and for integers with at most ten distinct values (the rule of `study`).
@@ -120,8 +121,8 @@ def compare(
         Time limit: no fit starts after it, and unfinished models are left out.
     parallel : bool, default=False
         Whether fits run in parallel, each on one thread if there are enough fits for all threads. This is faster, but
-        the times of the models are not comparable. A distributed joblib backend
-        (``joblib.parallel_config(backend="dask")``) is used.
+        the times of the models are not comparable. If a distributed joblib backend is active
+        (``joblib.parallel_config(backend="dask")``), it runs the fits.
     n_jobs : int, optional
         Number of threads. None: all that the process may use. The scores of spinney's models do not depend on it.
     random_state : int, RandomState or None, default=0
@@ -341,11 +342,11 @@ class Comparison(ShownAsTable):
     unfinished : list of str
         Models that were not finished because of an interruption or the time limit.
     curves : dict of str to ndarray of shape (n_sizes, n_folds)
-        Learning curves: the first metric by the number of training rows.
+        Learning curve of each model: the first metric by the number of training rows.
     curve_rows : ndarray of shape (n_sizes,)
         The numbers of training rows.
     note : str
-        The positive class of metrics such as f1, and why; "" for other metrics.
+        The positive class of metrics such as f1, and why it was chosen; "" for other metrics.
     n_train, n_test : float
         Mean number of training and of held-out rows.
 
@@ -405,7 +406,7 @@ class Comparison(ShownAsTable):
         name : str
             The model.
         metric : str, optional
-            None: the first.
+            Name of the metric. None: the first of `metrics`.
 
         Returns
         -------
@@ -423,7 +424,7 @@ class Comparison(ShownAsTable):
         reference : str, optional
             The model to compare with. None: the reference of the comparison.
         metric : str, optional
-            None: the first.
+            Name of the metric. None: the first of `metrics`.
 
         Returns
         -------
@@ -450,7 +451,7 @@ class Comparison(ShownAsTable):
         Parameters
         ----------
         metric : str, optional
-            Metric of the differences. None: the first.
+            Metric of the differences. None: the first of `metrics`.
         backend : {"pandas", "polars"}, optional
             Library of the frame. None: pandas if it is installed.
 
@@ -478,7 +479,7 @@ class Comparison(ShownAsTable):
         Parameters
         ----------
         metric : str, optional
-            None: the first.
+            Name of the metric. None: the first of `metrics`.
         ax : Axes, optional
             Axes to draw on; None: a new figure.
 

@@ -1,6 +1,6 @@
 """Losses of two classes as functions of the margin m = y f(x): what they estimate, and what they bound.
 
-Vocabulary. With η the probability of the class 1, a score f has the conditional risk η φ(f) + (1 − η) φ(−f). f* is the
+Vocabulary. With η the probability of class 1, a score f has the conditional risk η φ(f) + (1 − η) φ(−f). f* is the
 score that minimises it. With H(η) its minimum and θ = 2 η − 1, the calibration function of a convex loss is
 ψ(θ) = φ(0) − H(η), and the excess error of any score is bounded by its excess risk A − A*: ψ(L − L*) ≤ A − A*
 (Bartlett, Jordan and McAuliffe 2006).

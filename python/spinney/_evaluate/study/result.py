@@ -31,15 +31,15 @@ class Study(Findings):
     X_train, X_test : table
         Training and test set, with the columns that are used.
     y_train, y_test : ndarray
-        Their targets.
+        Target of the training and of the test set.
     train_rows, test_rows : RowNames
-        Which rows of the whole table these are: `values` holds their numbers in the file, labels of the index, values
-        of the column `id`, or positions; `note` describes them.
+        Rows of the whole table that are in `X_train` and `X_test`: `values` holds their row numbers in the file, labels
+        of the index, values of the column `id`, or positions; `note` states which.
     folds : list of (ndarray, ndarray)
         Training and held-out rows of `X_train`, of all repeats.
     leaderboard : list of Entry
-        The models, best first: `name`, `mean` and `error` (of the first metric), `scores` in each fold, `difference` to
-        the best model, `test` scores.
+        The models, best first: `name`, `mean` and standard `error` (of the first metric), `scores` in each fold,
+        `difference` to the best model, `test` scores.
     models : dict of str to estimator
         The models, fitted to `X_train`.
     out_of_fold : dict of str to ndarray
@@ -50,7 +50,7 @@ class Study(Findings):
     best : str
         Name of the model that is kept: the simplest within one standard error of the best, unless ``prefer="best"``.
     why : str
-        Why it is kept.
+        Why `best` is kept.
     model : estimator
         The model that is kept, fitted to all rows and calibrated.
     single, single_model : str, estimator

@@ -80,8 +80,8 @@ def study(
     time : str, optional
         Column of times: held-out rows are later than training rows.
     id : str, optional
-        Column that identifies rows in the report; models do not use it. None: rows are identified by their number in
-        the file, from 1, by the index of a pandas frame, or by their position in another table, from 0.
+        Column that identifies rows in the report; models do not use it. None: the row number, from 1, for a file; the
+        index for a pandas frame; the position, from 0, for other tables.
     scoring : str, callable, list or dict of these, optional
         Metrics; the first ranks the models. Names are those of scikit-learn's scorers, with or without ``neg_``, or
         short names: "auc", "f1", "brier", "mcc", "lift", "rmse", "mae", "mape", "quantile_loss_0.9". None: log loss and
@@ -98,7 +98,7 @@ def study(
     peers : bool, default=False
         Whether to include models of scikit-learn, LightGBM, XGBoost and CatBoost with default settings, if installed.
     models : list, optional
-        Model names of ``spinney fit --model``, or pairs of a name and an estimator of spinney. None: chosen by table
+        Model names of ``spinney study --model``, or pairs of a name and an estimator of spinney. None: chosen by table
         size and time limit.
     cv : int or splitter, default=5
         Number of cross-validation folds, or a splitter of scikit-learn.

@@ -52,7 +52,7 @@ def from_xgboost(
         Rounds to import, from the first number up to and excluding the second. None: those that XGBoost's ``predict``
         uses, which is up to the best round of an estimator after early stopping, else all.
     missing : float, optional
-        A number that means missing, in addition to NaN. None: the one of the estimator; files do not store it.
+        A number that means missing, in addition to NaN. None: that of the estimator; files do not store it.
     classes : array-like of shape (n_classes,), optional
         Class labels. None: those of the estimator, else 0, 1, …
 

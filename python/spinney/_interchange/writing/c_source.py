@@ -28,8 +28,8 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
     """Export a model to one C file without dependencies, whose predictions are bit-identical.
 
     The file is C99, includes only standard headers, allocates no memory and has no state, so any number of threads may
-    call it. A row is an array of doubles, one for each column in the order of the fit: numbers as
-    they are, True and False as 1 and 0, dates as seconds since 1970, categories as their codes; NAN is a missing value.
+    call it. A row is an array of doubles, one for each column in the order of the training table: numbers as they are,
+    True and False as 1 and 0, dates as seconds since 1970, categories as their codes; NAN is a missing value.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def to_sql(model: TableEstimator, table: str, *, keep: Sequence[str] = (), diale
         A fitted tree, a small forest, gradient boosting, AdaBoost classifier, or isolation forest, or an average of
         these: a voting ensemble, or a stack with ``final_estimator="greedy"``. Not supported: linear leaves (fit
         boosting with ``linear_leaves=False``), columns of dates, oblique splits, surrogate splits, several outputs, the
-        links of focal and hinge losses, and models of more than 20,000 nodes, 200 trees or 200 levels (boosting with
+        losses "focal" and "smooth_hinge", and models of more than 20,000 nodes, 200 trees or 200 levels (boosting with
         default settings has more trees).
     table : str
         Name of the table or view to read; it is quoted, so it cannot include the name of a schema.

@@ -28,7 +28,7 @@ CHECKPOINT = "checkpoint"  # kind of a file that holds the rounds of an unfinish
 class ModelFileError(ValueError):
     """Error for a model file, or a pickle of a model, that cannot be loaded.
 
-    The file is damaged, truncated, not a model file, or written by a newer spinney; the message names the problem and
+    The file is damaged, not a model file, or written by a newer version of spinney; the message names the problem and
     the remedy.
 
     Examples

@@ -371,13 +371,15 @@ def load_predictor(file: Target) -> Any:
     Returns
     -------
     Predictor, or CombinedPredictor
-        A `Predictor`, or a `CombinedPredictor` for stacking and voting. Predictions are bit-identical to those of the
-        model.
+        A `Predictor`, or a `CombinedPredictor` for stacking and voting, with `predict`, `predict_one` and, in a
+        classification, `predict_proba`. Predictions are bit-identical to those of the model.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, not a model file, or written by a newer spinney.
+        If the file is damaged, not a model file, or written by a newer version of spinney, or if only `load` supports
+        the model: bagging, AdaBoost of models other than trees, stacking on decision functions, and models that do not
+        predict a target.
     OSError
         If there is no such file, or it cannot be read.
 

@@ -68,8 +68,8 @@ def plot_cp(model: TableEstimator, *, ax: Axes | None = None) -> Axes:
     """Plot the cross-validated error of the nested pruned trees against their size.
 
     Bars (a band, if there are many trees) are one standard error. The dashed line is the lowest error plus the number
-    of standard errors that `rule` allows; the ring marks the selected tree, which is the smallest one not above the
-    line.
+    of standard errors that the tree's `rule` allows; the ring marks the selected tree, which is the smallest one not
+    above the line.
 
     Parameters
     ----------

@@ -195,8 +195,8 @@ def plot_tuning(
         Such as ``{"C": [0.1, 1, 10]}``; with two parameters, the first is on the horizontal axis.
     simplest : {"first", "last"} or dict, optional
         Which value gives the simplest model, to select by the one-standard-error rule; a dict has one for each
-        parameter. Of two parameters, the setting with the fewest steps from the simplest values is selected; if there
-        are several, that of the lowest error.
+        parameter. With two parameters, the setting with the fewest steps from the simplest values is selected; if there
+        are several, the one with the lowest error.
     cv : int, splitter or iterable, default=5
         Folds, as in scikit-learn; stratified for classifiers.
     scoring : str or callable, optional

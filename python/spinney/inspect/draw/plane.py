@@ -259,7 +259,8 @@ def plot_outlier_scores(
     y : array-like of shape (n_samples,), optional
         Their classes; not used in a regression.
     kind : {"all", "oob"}, default="all"
-        Trees that are used, as in the forest's `outlier_score`.
+        "all": use all trees. "oob": for each pair of rows, use the trees in which both are out of bag; `X` must then be
+        the training rows.
     ax : Axes, optional
         Where to draw; None: a new figure.
 

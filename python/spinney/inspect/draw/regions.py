@@ -442,8 +442,8 @@ def plot_boosting_steps(
     Returns
     -------
     Figure
-        A panel per round with its error ε, its weight α, the factor Z by which it multiplies the mean loss, and ΠZ, the
-        upper bound on the training error; and a panel with the whole model.
+        A panel per round with its error ε, its weight α, the factor Z by which the round multiplies the mean loss, and
+        ΠZ, the upper bound on the training error; and a panel with the whole model.
 
     Examples
     --------

@@ -96,7 +96,7 @@ def plot_losses(names: Sequence[str] | None = None) -> Figure:
     """Plot losses of two classes against the margin, the scores f* that minimise them, and their bounds on the error.
 
     The left panel has the losses φ(m) of the margin m = y f. The middle one has f*, the score with the smallest
-    expected loss, against the probability η of the class 1: all have the sign of the best class, so that minimising the
+    expected loss, against the probability η of class 1. Every f* has the sign of the best class, so that minimising the
     loss gives the Bayes rule. The right panel has the upper bound on the excess error rate L - L* that follows from the
     excess expected loss A - A*.
 
@@ -128,7 +128,7 @@ def plot_losses(names: Sequence[str] | None = None) -> Figure:
         if name in chosen:
             _draw_loss(panels, margin_losses[name], code)
     panels[0].set(xlabel="margin y f", ylabel="loss", xlim=(-2, 2), ylim=(-0.1, 4))
-    panels[1].set(xlabel="probability η of the class 1", ylabel="best score f*", xlim=(0, 1), ylim=(-3, 3))
+    panels[1].set(xlabel="probability η of class 1", ylabel="best score f*", xlim=(0, 1), ylim=(-3, 3))
     panels[2].set(xlabel="excess risk A − A*", ylabel="bound of the excess error L − L*", xlim=(0, 1), ylim=(0, 1.02))
     for ax in panels:
         axes_of(ax, 0, 0, "top", "right")

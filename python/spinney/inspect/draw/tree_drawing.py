@@ -46,7 +46,7 @@ def tree_svg(
 ) -> str:
     """Draw a tree as SVG.
 
-    Needs no other package. Boxes have tooltips with the details of their node.
+    It needs no other package. Boxes have tooltips with the details of their node.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def tree_svg(
         Decimals of all numbers. None: as many as a number needs, in general at most five significant digits.
     style : {"auto", "full", "compact"}, default="auto"
         "full": a box per node with prediction, probabilities and rows, and the conditions on the branches. "compact":
-        conditions in small boxes, left means yes, leaves in small boxes or, if there are more than 24, vertical ones.
-        "auto": compact if there are more than 14 leaves.
+        small boxes with the conditions (left means yes) or the predictions; the boxes of more than 24 leaves are
+        vertical. "auto": compact if there are more than 14 leaves.
     show_missing : bool, "seen" or collection of column names, default="seen"
         Whether, or for which columns, to show where missing values go; "seen": those with missing training values.
     filled, rounded, impurity, node_ids, proportion, label, precision : optional
@@ -223,7 +223,7 @@ def plot_tree(
     precision : int, optional
         The name that scikit-learn has for `decimals`.
     fontsize : float, optional
-        Size of the font of predictions in points; other texts are a tenth smaller. None: the tree fits the axes.
+        Size of the font of predictions in points; other texts are a tenth smaller. None: the font fits the axes.
 
     Returns
     -------

@@ -163,7 +163,8 @@ def counterfactual(
     row : mapping, sequence, table of one row, or int
         Values by column name, or in the order of the columns; or the position of a row of `X`.
     wanted : class label, or pair of numbers; optional
-        The wanted class, or the smallest and the largest value (None: no limit). None: the other of two classes.
+        The wanted class, or the smallest and the largest wanted number, each of which may be None (no limit). None: the
+        other of two classes.
     X : table, optional
         Rows, such as the training set. They determine which values occur, which columns are whole numbers, and the
         range to which changes of a column are relative. They may be omitted for spinney's trees, whose thresholds are

@@ -147,7 +147,8 @@ class PartialDependence(ShownAsTable):
         Returns
         -------
         frame
-            One row per value or pair of values, and output: the column(s), `output` if there are several, `average`.
+            One row per value (or pair of values) and output. Columns: the explained column or columns, `output` if
+            there are several outputs, and `average`.
         """
         indices = np.meshgrid(*(np.arange(n) for n in self.average.shape), indexing="ij")
         columns: dict[str, list[Any]] = {
@@ -228,7 +229,7 @@ def partial_dependence(
     grid : {"quantiles", "even"} or values, default="quantiles"
         Values of the column at which predictions are averaged. If the column has at most `n_points` different values,
         or categories, all of them. Otherwise "quantiles": `n_points` of the values that occur, at evenly spaced
-        quantiles; "even": `n_points` evenly spaced values. The values may also be passed; for two columns, as a pair of
+        quantiles; "even": `n_points` evenly spaced values. A sequence: these values; for two columns, a pair of
         sequences.
     n_points : int, default=50
         Maximum number of values of a column of numbers or dates. The grid of two columns has up to the square of this
@@ -240,13 +241,14 @@ def partial_dependence(
     output : class label, or number of an output, optional
         Class or output to explain. None: the second of two classes; otherwise all classes or outputs.
     response_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
-        Method that predicts. "auto": class probabilities, if the model has them; else scores or values.
+        Method that predicts. "auto": the first that a classifier has, in this order; "predict" for other models. With
+        ``method="recursion"``, boosted classifiers use "decision_function".
     method : {"auto", "brute", "recursion"}, default="auto"
-        "auto": a fast algorithm for trees, forests and boosted trees of spinney, with results that are bit-identical to
-        "brute"; "brute" for other models. "brute": predict all rows for each value. "recursion": use no rows; at splits
-        on other columns, follow both branches, weighted by their training rows (in linear leaves, other columns have
-        their central value). It requires a tree without surrogates, a forest, or boosted trees, of which it averages
-        the scores, and gives other results if columns are dependent.
+        "brute": predict all rows for each value. "auto": a fast algorithm with bit-identical results for trees, forests
+        and boosted trees of spinney; "brute" for other models. "recursion": use no rows; at splits on other columns,
+        follow both branches, weighted by their training rows (in linear leaves, other columns have their mean in the
+        leaf). The results differ if columns are dependent. It requires a tree without surrogates, a forest, or boosted
+        trees, whose scores are averaged.
 
     Returns
     -------

@@ -174,8 +174,8 @@ def interaction_strength(
     output : class label, or number of an output, optional
         Class or output to explain. None: all classes or outputs together.
     response_method : {"auto", "predict_proba", "decision_function", "predict"}, default="auto"
-        Method that predicts. The scores of a boosted model without interactions are additive; its probabilities are
-        not, because of the link function.
+        Method that predicts, as in `partial_dependence`. The scores of a boosted model without interactions are
+        additive; its probabilities are not, because of the link function.
     random_state : int, RandomState or None, default=0
         Seed of the row sample.
 

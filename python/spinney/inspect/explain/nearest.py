@@ -40,18 +40,19 @@ class NearestRows(ShownAsTable):
         Positions in the table.
     similarity : ndarray of shape (n,)
         Similarity to the row that was passed: the fraction of the trees in which both reach the same leaf (the
-        proximity) or, without trees, 1 minus the distance.
+        proximity; weighted for boosted models) or, if `method` is "distance", 1 minus the distance.
     distance : ndarray of shape (n,)
-        Mean over the columns of the distance between the values. That of numbers is relative to the range between the
-        5% and 95% quantiles, and at most 1; that of categories is 0 if they are equal, else 1.
+        Mean over the columns of the distance between the values. The distance of two numbers is their difference
+        relative to the range between the 5% and 95% quantiles, and at most 1. The distance of two categories is 0 if
+        they are equal, else 1.
     target : ndarray of shape (n,), or None
-        Their target, if `y` was passed.
+        Target of the rows, if `y` was passed.
     method : {"leaves", "distance"}
         Definition of the similarity.
     columns : list of str
         Column names.
     values, row_values : ndarray of shape (n, n_columns) and (n_columns,)
-        The rows as numbers: dates as seconds since 1970, categories as codes.
+        The rows and the row that was passed, as numbers: dates as seconds since 1970, categories as codes.
 
     Examples
     --------
@@ -107,7 +108,7 @@ class NearestRows(ShownAsTable):
         Returns
         -------
         frame
-            `(row)`, `(similarity)`, `(distance)`, `(target)` if it was passed, and the columns.
+            The columns "(row)", "(similarity)", "(distance)", "(target)" if `y` was passed, and those of the table.
         """
         measures = {"row": self.rows, "similarity": self.similarity, "distance": self.distance, "target": self.target}
         columns: dict[str, list[Any]] = {f"({name})": v.tolist() for name, v in measures.items() if v is not None}

@@ -44,7 +44,7 @@ class ShapValues(ShownAsTable):
     ----------
     values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
         Contribution of each column. With `base_value`, they sum to the prediction: for classifiers, the class
-        probabilities; for boosting, the scores (log-odds, the logarithm of a mean, or the value itself: see `of`).
+        probabilities; for boosting, the scores (log-odds, the logarithm of a mean, or the prediction itself: see `of`).
     base_value : float or ndarray of shape (n_outputs,)
         The prediction when no column is known: the weighted mean prediction for the training rows, or for the
         background rows. If trees were fitted to different samples, the mean of each tree is over its sample.

@@ -26,20 +26,21 @@ class TreeExplainer:
     Parameters
     ----------
     model : estimator
-        A fitted model with the method `shap_values`: trees, forests, gradient boosting or AdaBoost classifiers.
+        A fitted tree, forest, gradient boosting model or `AdaBoostClassifier` with one output, or an imported model.
     data : table of shape (n_background, n_features), optional
         Rows that supply the values of unknown columns (interventional values). None: at a split on an unknown column,
         both branches are followed, weighted by their training rows.
     model_output : {"raw"}, default="raw"
-        What is explained: class probabilities of trees and forests; scores of boosting, such as log-odds.
+        What is explained: numbers or class probabilities of trees and forests; scores of boosting, such as log-odds.
     feature_perturbation : {"auto", "interventional", "tree_path_dependent"}, default="auto"
         "interventional" needs `data`; "tree_path_dependent" does not use it; "auto" is "interventional" if `data` is
         passed.
     feature_names : list of str, optional
-        Names for explanations of rows without names.
-    approximate, link, linearize_link : optional
-        Accepted for compatibility with shap, without effect: values are always exact, and shap does not use the links
-        either.
+        Column names in the ``shap.Explanation``. None: those of the model.
+    approximate : bool, default=False
+        True is not supported: values are always exact.
+    link, linearize_link : optional
+        Not used; accepted for compatibility with shap, which does not use them either.
 
     Attributes
     ----------
@@ -157,7 +158,7 @@ class TreeExplainer:
         interactions : bool, default=False
             Whether to explain by interactions of pairs of columns.
         y, approximate : optional
-            Not supported: losses and approximations.
+            Not supported: explanations of a loss, and approximations.
         check_additivity : bool, default=True
             Not used: values add up to the prediction by construction.
 

@@ -94,9 +94,9 @@ def to_dict(model: TableEstimator) -> dict[str, Any]:
         (one list per output; classifiers only) and ``tree``, the root. A node has ``node``, ``n``, ``weight``,
         ``impurity``, ``prediction`` and ``probabilities`` (by output, in the order of the classes); an inner node also
         has ``split``, ``left`` and ``right``. A split has its ``column`` (name) and ``index`` (position), and what goes
-        left: numbers up to ``threshold`` (positions in the order, for ordered categories; every known value if it is
-        None) or the listed ``categories``; ``missing`` is the side of missing values and, for categories, ``other``
-        the side of those that did not occur at fit if ``unseen`` is "other".
+        left: numbers up to ``threshold`` (for ordered categories, a position in their order; None: every known value)
+        or the listed ``categories``. ``missing`` is the side of missing values. If ``unseen`` is "other", ``other`` is
+        the side of categories that did not occur in the training table.
         If the column is missing, a split with ``surrogates`` tries these in order: the first whose column has a value
         decides. Each sends numbers up to ``threshold`` to the side ``below``, or the ``categories`` left and the
         ``right_categories`` right; a ``threshold`` of None separates known values from missing ones. Categories that
