@@ -195,7 +195,7 @@ class VotingClassifier(ClassifierMixin, BaseVoting):
         return self.voting != "hard" and all(hasattr(member, "predict_proba") for member in self.estimators_)
 
     def predict(self, X: TableLike) -> NDArray[Any]:
-        """Predict the class with the highest mean probability, or the most votes; of equal ones, the first.
+        """Predict the class with the highest mean probability, or the most votes; in a tie, the first of these classes.
 
         Parameters
         ----------

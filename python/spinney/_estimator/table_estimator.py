@@ -89,7 +89,7 @@ class TableEstimator(Estimator):
 
         They are, depending on the model, the trees, coefficients or stored rows, the initial scores and the link of
         boosting, the costs of misclassification, and the combinations of oblique forests. Names of columns and classes
-        are not included, nor are parameters that only a fit needs.
+        are not included, nor are parameters that only `fit` uses.
 
         Returns
         -------

@@ -105,9 +105,9 @@ class BiasVariance(ShownAsTable):
     n_repeats : int
         Number of training sets.
     n_rows : int
-        Test rows.
+        Number of test rows.
     varied : tuple of (str, list) or None
-        With `vary`: the parameter and its values.
+        The parameter that was varied, and its values; see `vary` of `bias_variance`.
 
     Examples
     --------

@@ -45,11 +45,11 @@ class Fragility(ShownAsTable):
         One entry per split, in preorder: `node`, `depth`, `column`, `cut` (the left side in words), `n` (rows),
         `survival` (fraction of the bootstrap samples whose tree splits on the same column at the same position),
         `given_parent` (the same among those in which the parent split survives; NaN if there are none), `same_cut`
-        (fraction of the samples in which also at most `tolerance` of the node's rows change sides), `threshold` with
-        `threshold_low`, `threshold_median` and `threshold_high` (5 %, 50 % and 95 % points where the split survives;
-        NaN for categories), `similarity` (mean Jaccard similarity of the sets of categories that go left; NaN for
-        numbers), `runner_up` (column of the second-best split, None if there is none), and `margin` (1 - its gain / the
-        gain of the column chosen, NaN without a runner-up).
+        (fraction of the samples in which, in addition, at most `tolerance` of the node's rows change sides),
+        `threshold` with `threshold_low`, `threshold_median` and `threshold_high` (5 %, 50 % and 95 % points where the
+        split survives; NaN for categories), `similarity` (mean Jaccard similarity of the sets of categories that go
+        left; NaN for numbers), `runner_up` (column of the second-best split, None if there is none), and `margin` (1 -
+        gain of the runner-up / gain of the split, NaN without a runner-up).
     root_columns : dict from str to float
         Fraction of the samples by column of the root split, descending; "(no split)" if the tree is a single leaf.
     churn : float

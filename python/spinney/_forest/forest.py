@@ -290,9 +290,9 @@ class BaseForest(GrowingEstimator):
         loss : str, optional
             The loss of the permutation importance. For classes: "error" (misclassification rate, the default), "brier"
             (Brier score) or "margin" (probability of the class minus the largest other probability). For numeric
-            targets: "squared_error" (the default) or "absolute_error". With several outputs, their mean; losses of
-            numeric outputs are first divided by the loss of the best constant (variance, or mean deviation from the
-            median), so that an output in large units does not dominate.
+            targets: "squared_error" (the default) or "absolute_error". With several outputs, the mean of their losses;
+            losses of numeric outputs are first divided by the loss of the best constant (variance, or mean deviation
+            from the median), so that an output in large units does not dominate.
         groups : list of lists of columns, or dict of these, optional
             Columns that are permuted together, or whose decreases are added, by name or position. Other columns are
             groups of one.

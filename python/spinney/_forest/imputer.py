@@ -135,10 +135,9 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Fill missing values by the proximities of a random forest.
 
     Each column is first filled with its median (categories: the most frequent value). Then a forest is grown, and each
-    missing value is replaced by the mean of the other rows' values, weighted by their proximity, which is the fraction
-    of the trees in which two rows share a leaf (categories: the value with the largest weight). This is repeated for
-    some iterations (Breiman and Cutler 2003). Without a target, the forest learns to distinguish the rows from rows
-    whose columns were shuffled.
+    missing value is replaced by the mean of the other rows' values, weighted by their proximity, which measures how
+    often two rows share a leaf (categories: the value with the largest weight). Both steps are repeated (Breiman and
+    Cutler 2003). Without a target, the forest learns to distinguish the rows from rows whose columns were shuffled.
 
     Notes
     -----

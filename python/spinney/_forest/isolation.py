@@ -147,7 +147,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
 
     @property
     def estimators_features_(self) -> list[NDArray[np.intp]]:
-        """Columns of each tree: all of them. The columns that a tree may split on are drawn during its growth."""
+        """For each tree, the positions of all columns of the table; the columns drawn for the tree are not recorded."""
         check_is_fitted(self)
         return [np.arange(self.n_features_in_) for _ in range(self.forest_.n_trees)]
 

@@ -156,7 +156,8 @@ def prototypes(
         A polars or pyarrow table if `X` is one, else a pandas frame if pandas is installed. Three rows per prototype:
         the lower quartile, the median and the upper quartile, in the columns of `X`; for categories, the most frequent
         value in the row of the median. The first columns are the class, the number of the prototype (from 1), the
-        position of the row, the number of its neighbours of the class, and the statistic.
+        position of the row around which it was found, the number of that row's neighbours in the class, and the
+        statistic.
 
     Examples
     --------

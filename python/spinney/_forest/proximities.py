@@ -519,7 +519,7 @@ def proximity_map(forest: TableEstimator, X: TableLike, n_components: int = 2) -
     Returns
     -------
     ndarray of shape (n_samples, n_components)
-        Coordinates, the widest direction first. Their signs are chosen so that the largest is positive.
+        Coordinates, the widest direction first. Signs are chosen so that the coordinate furthest from 0 is positive.
     """
     return map_rows(row_leaves(forest, X, "all"), n_components)
 

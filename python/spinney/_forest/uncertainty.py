@@ -410,9 +410,10 @@ def _without_single_axes(found: Floats, is_scalar: bool) -> Floats:
 def leaf_weights(forest: TableEstimator, X: TableLike = None, *, oob: bool = False) -> csr_array:
     """Return the weight of each training row in the prediction for each row.
 
-    The weight of a training row is its fraction of the weight of the leaf that both rows fall into, averaged over the
-    trees; the weights of a row add up to 1. They define a conditional distribution of the target (Meinshausen 2006):
-    ``leaf_weights(X) @ y`` is the mean that a regression forest with squared error predicts.
+    In each tree, a training row in the leaf of the predicted row gets its fraction of the leaf's weight, and others get
+    0. These weights are averaged over the trees, so that they add up to 1 for each predicted row. They define a
+    conditional distribution of the target (Meinshausen 2006): ``leaf_weights(X) @ y`` is the mean that a regression
+    forest with squared error predicts. Requires ``keep_rows=True``.
 
     Parameters
     ----------
@@ -478,6 +479,7 @@ def predict_set(
 
     Sets are calibrated by the out-of-bag class probabilities of the training rows. For new rows of the same
     distribution the coverage is close to `coverage`; because new rows are predicted by all trees, it is not guaranteed.
+    Requires ``keep_rows=True``.
 
     Parameters
     ----------
@@ -514,7 +516,7 @@ def predict_quantiles(
     """Predict quantiles of the target from the training rows in the leaves (a quantile regression forest).
 
     The q-quantile is the smallest target at or below which at least the fraction q of the weights of `leaf_weights`
-    lies: the inverse of the distribution function, always one of the training targets.
+    lies: the inverse of the distribution function, always one of the training targets. Requires ``keep_rows=True``.
 
     Parameters
     ----------
@@ -540,6 +542,8 @@ def predict_quantiles(
 def predict_cdf(forest: TableEstimator, X: TableLike, values: ArrayLike) -> Floats:
     """Predict the probability that the target is at most each of some values.
 
+    Requires ``keep_rows=True``.
+
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
@@ -564,6 +568,8 @@ def predict_interval(
     method: Literal["quantile", "jackknife+", "residual"] = "quantile",
 ) -> Floats:
     """Predict an interval that contains the target of each row with a probability of about `coverage`.
+
+    Requires ``keep_rows=True``.
 
     Parameters
     ----------

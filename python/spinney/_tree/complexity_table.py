@@ -159,7 +159,7 @@ class ComplexityTable(ShownAsTable):
         Returns
         -------
         ComplexityTable
-            The shorter table; this one if it has no more rows.
+            The shorter table, or this table if it has at most `most` rows.
         """
         if len(self) <= most:
             return self

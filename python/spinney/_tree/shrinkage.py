@@ -67,9 +67,8 @@ def shrink_tree(model: Fitted, strength: float) -> Fitted:
     """Shrink the values of a fitted tree towards those of their ancestors, without growing it again.
 
     The prediction of a leaf becomes a weighted average of the values on its path from the root. Small nodes are shrunk
-    most: a strength of 10 halves the difference between a node whose parent has the weight 10 and that parent. The
-    splits, weights and impurities stay the same, and so do the parameters of the estimator, so that fitting it again
-    does not shrink.
+    most: with a strength of 10, a node's difference from a parent of weight 10 is halved. The splits, weights and
+    impurities stay the same, and so do the parameters of the estimator, so that fitting it again does not shrink.
 
     Values that were shrunk before are shrunk once more, and a strength of 0 leaves them as they are; it does not
     restore the original values.

@@ -237,14 +237,15 @@ class BaseTree(GrowingEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows. A row of weight 2 counts twice; a weight of 0 leaves the row out.
+            Weights of the rows. A row of weight 2 counts twice, except in numbers of rows such as `min_samples_leaf`; a
+            weight of 0 leaves the row out.
         X_val, y_val, sample_weight_val : optional
-            Validation set that decides how far to grow; see `validation_fraction`.
+            Validation set, used instead of the rows that `validation_fraction` holds out.
         exposure : array-like of shape (n_samples,), optional
-            Time (or people, or miles) over which the events in y were counted; requires ``criterion="poisson"``. The
-            tree then predicts rates: events per unit of exposure.
+            For regression with ``criterion="poisson"``: the time (or number of people, or distance) over which the
+            events in y were counted. The tree then predicts rates: events per unit of exposure.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label stay together in the folds of ``prune="cv"``.
+            Rows with the same label stay together in the folds of parameters that are "cv".
 
         Returns
         -------
@@ -430,7 +431,7 @@ class BaseTree(GrowingEstimator):
         return self.tree_.path(leaves)
 
     def get_depth(self) -> int:
-        """Return the depth of the tree: the most splits between the root and a leaf.
+        """Return the depth of the tree: the largest number of splits between the root and a leaf.
 
         Returns
         -------

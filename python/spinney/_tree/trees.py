@@ -77,7 +77,7 @@ class DecisionTreeRegressor(RegressorMixin, BaseTree):
 
 @estimator
 class ExtraTreeClassifier(DecisionTreeClassifier):
-    """A classification tree that draws a random threshold for each column, and splits on the best of these columns.
+    """A classification tree that draws a random threshold for each considered column, and uses the best of these.
 
     See Also
     --------
@@ -98,7 +98,7 @@ class ExtraTreeClassifier(DecisionTreeClassifier):
 
 @estimator
 class ExtraTreeRegressor(DecisionTreeRegressor):
-    """A regression tree that draws a random threshold for each column, and splits on the best of these columns.
+    """A regression tree that draws a random threshold for each considered column, and uses the best of these.
 
     See Also
     --------

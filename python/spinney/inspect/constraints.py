@@ -149,7 +149,8 @@ def verify_constraints(
         for all outputs, or a list with one for each.
     max_steps : int, default=200000
         Maximum number of search steps per column. A search is only needed where a single tree is not monotonic,
-        though the sum may be. Beyond the limit the verdict is "undecided". 100,000 steps take about a second.
+        though the sum of the trees may be. Beyond the limit the verdict is "undecided". 100,000 steps take about a
+        second.
 
     Returns
     -------

@@ -187,7 +187,7 @@ def _report(model: TableEstimator) -> RpartReport:
 
 @only_if(_why_no_report)
 def printcp(self: TableEstimator, digits: int = 5) -> None:
-    """Print the complexity table, as rpart's `printcp` does.
+    """Print the complexity table of a tree made by `rpart(...)`, as rpart's `printcp` does.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def printcp(self: TableEstimator, digits: int = 5) -> None:
 
 @only_if(_why_no_report)
 def summary(self: TableEstimator, digits: int = 5) -> None:
-    """Print every node with its splits, competitors and surrogates, as rpart's `summary` does.
+    """Print each node of a tree made by `rpart(...)`, with all its splits, as rpart's `summary` does.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def summary(self: TableEstimator, digits: int = 5) -> None:
 
 @only_if(_why_no_report)
 def rpart_frame(self: TableEstimator) -> DataFrame:
-    """Return the nodes in the form of rpart's `frame`: numbers, columns, counts, deviances and complexities.
+    """Return the nodes of a tree made by `rpart(...)`, in the form of rpart's `frame`.
 
     Returns
     -------
@@ -223,7 +223,7 @@ def rpart_frame(self: TableEstimator) -> DataFrame:
 
 @only_if(_why_no_report)
 def rpart_splits(self: TableEstimator) -> DataFrame:
-    """Return the splits of all nodes: primary, competitors and surrogates.
+    """Return the splits of a tree made by `rpart(...)`: primary, competitors and surrogates.
 
     Returns
     -------

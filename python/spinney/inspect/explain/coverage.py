@@ -106,6 +106,8 @@ def coverage_report(
 ) -> CoverageReport:
     """Return how often `predict_interval`, or `predict_set` of a classifier, covers the targets of new rows.
 
+    Forests need ``keep_rows=True``.
+
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
@@ -120,7 +122,7 @@ def coverage_report(
         Number of quantile bins of the prediction by which the coverage is also reported; for classifiers, it is
         reported by the predicted class. 0: only the coverage of all rows is reported.
     groups : array-like of shape (n_samples,), optional
-        Labels by which the coverage is reported instead.
+        Labels by which the coverage is reported, instead of by bins or predicted classes.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows.
     offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional

@@ -238,7 +238,7 @@ def split_table(
         Name or position of the column.
     criterion : str, default="gini"
         One of "gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio" for classes; "squared_error",
-        "friedman_mse", "poisson" for numbers. For two classes the Gini impurity is 2 p (1 - p); "p(1-p)" is half of it.
+        "friedman_mse", "poisson" for numbers. "p(1-p)", for two classes only, is half of the Gini impurity 2 p (1 - p).
     sample_weight : array-like of shape (n_samples,), optional
         Weights.
     categorical : bool, default=False

@@ -218,10 +218,11 @@ def splits_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
     -------
     frame
         One row per split, node by node, best first: node, role ("split", "competitor", "surrogate"), column,
-        condition (of the left side), n (training rows with a value in the column; for a surrogate, rows it placed),
-        gain (impurity decrease relative to the weight of the node; None for surrogates), and, for surrogates only,
-        agreement (fraction of the rows that it sends to the same side as the primary split) and adjusted_agreement
-        (relative to the majority rule: 1 for perfect agreement, 0 for no improvement).
+        condition (of the left side), n (training rows with a value in the column; for a surrogate, those that it
+        decides because the columns before it are missing), gain (impurity decrease relative to the weight of the node;
+        None for surrogates), and, for surrogates only, agreement (fraction of the rows that it sends to the same side
+        as the primary split) and adjusted_agreement (relative to the majority rule: 1 for perfect agreement, 0 for no
+        improvement).
 
     Examples
     --------
@@ -325,7 +326,7 @@ def importance_frame(model: TableEstimator, backend: Backend | None = None) -> A
     Returns
     -------
     frame
-        Column, importance and number of splits (of trees); the most important column first.
+        Column, importance and, for models made of trees, number of splits; the most important column first.
 
     Examples
     --------
