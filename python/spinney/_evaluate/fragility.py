@@ -180,9 +180,8 @@ def fragility(
     exchanged in a bootstrap tree, they are matched by the categories that they share.
 
     The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion; if
-    its gain is close, another sample may well choose the other column. In trees of more than 500 splits, only the
-    splits with the most rows have a runner-up. Its gain includes `feature_costs`, and misclassification costs only if
-    they act as class weights.
+    its gain is close, another sample may well choose the other column. Only the 500 splits with the most rows have a
+    runner-up. Its gain includes `feature_costs`, and misclassification costs only if they act as class weights.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ _MOST_SAVED = 100  # rows in a model file
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComplexityTable(ShownAsTable):
-    """Nested trees and their errors, from the root alone to the largest tree.
+    """The nested trees of cost-complexity pruning and their errors, from the root alone to the largest tree.
 
     Attributes
     ----------

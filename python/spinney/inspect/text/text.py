@@ -231,7 +231,7 @@ class Rule:
         Whether the text shows which conditions missing values satisfy.
     formula : str or None
         The linear function of the leaf (only in a boosted tree with linear leaves); `prediction` is then the prediction
-        for rows with a missing value in one of its columns.
+        for rows with a missing value in one of the formula's columns.
 
     Examples
     --------
