@@ -1,6 +1,6 @@
 """Weak learners for functional boosting: each fits a simple function to residuals by least squares.
 
-Pass one of them, its name, or several as ``learners`` to `FunctionalBoostingRegressor` or
+Pass one or several of them, or names such as "splines", as ``learners`` to `FunctionalBoostingRegressor` or
 `FunctionalBoostingClassifier`:
 
 >>> import spinney

@@ -461,8 +461,8 @@ class KNeighborsClassifier(LocalClassifier, BaseNeighbors):
     """k-nearest neighbours classification: the nearest training rows vote for the class of a row.
 
     The search is exact. Tables with categories or missing values use Gower's distance, numeric tables the Euclidean
-    distance; set ``scale`` if columns differ in unit. Of rows at equal distance the first in the table is a neighbour;
-    of classes with equal votes the first in ``classes_`` wins.
+    distance; set ``scale`` if columns differ in unit. Of rows at equal distance, the first in the table are
+    neighbours, unless ``ties="all"``; of classes with equal votes, the first in ``classes_`` wins.
 
     See Also
     --------
@@ -492,7 +492,8 @@ class KNeighborsRegressor(LocalRegressor, BaseNeighbors):
     """k-nearest neighbours regression: the prediction is the mean of the nearest training rows.
 
     The search is exact. Tables with categories or missing values use Gower's distance, numeric tables the Euclidean
-    distance; set ``scale`` if columns differ in unit. Of rows at equal distance the first in the table is a neighbour.
+    distance; set ``scale`` if columns differ in unit. Of rows at equal distance, the first in the table are
+    neighbours, unless ``ties="all"``.
 
     See Also
     --------
