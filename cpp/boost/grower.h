@@ -208,18 +208,18 @@ class TreeGrower : public Rows::Growth {
         try {
           interrupt_.check();
           carry_out({&split, 1}, {1, worker});
-        } catch (...) {
           lock.lock();
+          --n_in_progress;
+          const bool is_split = split.left != nullptr;
+          settle(split);  // the leaf is deleted if it has no other split
+          for (Leaf* child : {is_split ? leaf->left.get() : nullptr, is_split ? leaf->right.get() : nullptr})
+            if (child != nullptr && child->best.gain > 0) next.add(*child, gain);
+        } catch (...) {
+          if (!lock.owns_lock()) lock.lock();
           is_over = true;
           is_changed.notify_all();
           throw;
         }
-        lock.lock();
-        --n_in_progress;
-        const bool is_split = split.left != nullptr;
-        settle(split);  // the leaf is deleted if it has no other split
-        for (Leaf* child : {is_split ? leaf->left.get() : nullptr, is_split ? leaf->right.get() : nullptr})
-          if (child != nullptr && child->best.gain > 0) next.add(*child, gain);
         is_changed.notify_one();
       }
       is_over = true;

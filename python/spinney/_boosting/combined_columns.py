@@ -46,19 +46,25 @@ def read_pairs(given: Any, schema: Schema) -> list[Pair]:
                 f"feature_combinations combines column {schema.features[first].name!r} with itself. Name two columns."
             )
         is_cross = one[1] == "*" and _is_cross(schema.features[first], schema.features[second])
-        for feature in (schema.features[first], schema.features[second]):
-            if not is_cross and (feature.kind not in ("number", "boolean") or feature.clock):
-                raise ValueError(
-                    "feature_combinations combines numbers, or two columns of categories by '*', and column "
-                    f"{feature.name!r} of {tuple(one)!r} holds {'dates' if feature.clock else 'categories'}. Leave it "
-                    "out."
-                )
+        pair = (schema.features[first], schema.features[second])
+        if not is_cross and not all(feature.kind in ("number", "boolean") and not feature.clock for feature in pair):
+            raise ValueError(
+                "feature_combinations combines two columns of numbers, or two columns of unordered categories by '*', "
+                f"and in {tuple(one)!r} " + " and ".join(_content(feature) for feature in pair) + ". Leave it out."
+            )
         found.append(Pair(first, second, *(_CROSS if is_cross else _SIGNS[one[1]])))
     if not found:
         raise ValueError("feature_combinations is an empty list. Give a combination, or None for none.")
     if len(set(found)) < len(found):
         raise ValueError("feature_combinations names a combination twice. Leave one out.")
     return found
+
+
+def _content(feature: Feature) -> str:
+    """Return what a column holds, in words."""
+    kinds = {"date": "dates", "number": "numbers", "boolean": "booleans", "category": "categories"}
+    held = "no values" if feature.empty else kinds.get(feature.kind_in_words, "ordered categories")
+    return f"{feature.name!r} holds {held}"
 
 
 def _is_cross(first: Feature, second: Feature) -> bool:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import spinney
 from oracle.saved import through_bytes
@@ -137,7 +138,7 @@ def test_a_combined_column_with_the_name_of_a_column_has_parentheses() -> None:
         ([("a", "^", "b")], "'\\+', '-', '\\*', '/'"),
         ([("a", "+", "A")], "names a column that the table does not have: 'A'"),
         ([("a", "+", 9)], "positions from 0 to 3"),
-        ([("a", "+", "kind")], "column 'kind' of .* holds categories"),
+        ([("a", "+", "kind")], "'a' holds numbers and 'kind' holds categories"),
         ([("a", "+", "a")], "with itself"),
         ([("a", "+", "b"), (0, "+", 1)], "twice"),
     ],
@@ -310,3 +311,11 @@ def test_there_are_no_automatic_combinations_without_a_race() -> None:
     X, y = product(1200)
     for parameters, n in (({}, 1000), ({"n_estimators": 5}, 1200), ({"linear_leaves": False}, 1200)):
         assert spinney.GradientBoostingRegressor(**parameters).fit(X[:n], y[:n]).schema_.pool is None
+
+
+def test_what_columns_hold_is_named_where_they_cannot_be_crossed() -> None:
+    X = {"ordered": pd.Categorical(["a", "b"] * 30, ordered=True), "none": [None] * 60, "kind": ["x", "y"] * 30}
+    for name, held in [("ordered", "ordered categories"), ("none", "no values")]:
+        model = small(spinney.GradientBoostingRegressor, feature_combinations=[(name, "*", "kind")])
+        with pytest.raises(ValueError, match=f"'{name}' holds {held} and 'kind' holds categories"):
+            model.fit(pd.DataFrame(X), np.arange(60.0))

@@ -11,7 +11,7 @@ FAST = {
     "ExtraTreeClassifier": {},
     "KNeighborsClassifier": {"n_neighbors": 1},
     "BaggingClassifier": {"n_estimators": 1},
-    "AdaBoostClassifier": {"n_estimators": 1},
+    "AdaBoostClassifier": {"n_estimators": 1, "max_depth": 30},
     "RandomForestClassifier": {"n_estimators": 1},
     "ExtraTreesClassifier": {"n_estimators": 1},
 }
