@@ -103,8 +103,8 @@ struct LossTraits {
   LOSS(percentage, PercentageLoss, .name = "mape", .text = "the value of least mean absolute percentage error",       \
        .start = LossStart::quantile, .refit = LeafRefit::quantile, .is_relative = true)                               \
   LOSS(squared_log, SquaredLogLoss, .name = "squared_log_error",                                                      \
-       .text = "squared, of the logarithms of 1 plus target and prediction", .targets = LossTargets::non_negative,    \
-       .link = "log1p", .start = LossStart::balance)                                                                  \
+       .text = "the squared difference of the logarithms of 1 + target and 1 + prediction",                           \
+       .targets = LossTargets::non_negative, .link = "log1p", .start = LossStart::balance)                            \
   LOSS(logistic, LogisticLoss, .name = "logistic", .public_name = "log_loss", .text = "for any number of classes",    \
        .targets = LossTargets::classes, .link = "logit", .start = LossStart::log_odds, .needs_damping = true)         \
   LOSS(multinomial, MultinomialLoss, .name = "multinomial", .public_name = "log_loss",                                \
@@ -126,7 +126,7 @@ struct LossTraits {
        .targets = LossTargets::non_negative, .link = "log", .start = LossStart::log_mean, .power = 1,                 \
        .needs_damping = true)                                                                                         \
   LOSS(gamma, GammaLoss, .name = "gamma",                                                                             \
-       .text = "the mean, with a log link, where the standard deviation is proportional to it",                       \
+       .text = "the mean, with a log link, where the standard deviation is proportional to the mean",                 \
        .targets = LossTargets::positive, .link = "log", .start = LossStart::log_mean, .power = 2,                     \
        .needs_damping = true)                                                                                         \
   LOSS(tweedie, TweedieLoss, .name = "tweedie",                                                                       \
@@ -134,8 +134,8 @@ struct LossTraits {
        .parameter = SPINNEY_POWER, .targets = LossTargets::non_negative, .link = "log", .start = LossStart::log_mean, \
        .needs_damping = true)                                                                                         \
   LOSS(normal, NormalLoss, .name = "normal",                                                                          \
-       .text = "a mean and a standard deviation for each row (`predict_std`), by their likelihood", .link = "normal", \
-       .n_scores = 2, .start = LossStart::normal, .needs_damping = true)                                              \
+       .text = "a mean and a standard deviation for each row (`predict_std`), by maximum likelihood",                 \
+       .link = "normal", .n_scores = 2, .start = LossStart::normal, .needs_damping = true)                            \
   LOSS(outside, ExternalLoss, .name = "outside", .needs_damping = true, .is_external = true)
 
 #define SPINNEY_LOSS_ENUMERATOR(id, Type, ...) id,

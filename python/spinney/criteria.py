@@ -82,7 +82,8 @@ class Criterion:
         Returns
         -------
         value : float or array-like
-            What the node predicts: one number, or always the same number of them; class probabilities in a classifier.
+            What the node predicts: one number, or an array of the same length in all nodes. In a classifier: class
+            probabilities.
         risk : float
             Risk of all rows together, at least 0, such as a weighted sum of squares. The node's impurity is the risk
             per unit of weight. A node of risk 0 is not split.
@@ -123,7 +124,7 @@ class Criterion:
         return goodness
 
     def split_in_order(self, y: Array, weight: Array, group: Array) -> tuple[NDArray[Any], Array]:
-        """Sort the groups of a category column by their (first) values, and evaluate the cuts between them.
+        """Sort the groups of a category column by the (first) value of each, and evaluate the cuts between them.
 
         Parameters
         ----------
@@ -368,8 +369,8 @@ class CompiledCriterion(Criterion):
 
     `evaluate` returns the risk of n rows and writes the value that a node of these rows predicts. `split` gets the rows
     sorted by a column and writes n - 1 numbers: how good the cut after each row is. Risk, value and goodness are
-    defined as in `Criterion`; categories are sorted by their values (the first one, if there are several). The
-    functions are called from several threads at once, without Python's lock.
+    defined as in `Criterion`; categories are sorted by the values that `evaluate` writes (the first one, if there
+    are several). The functions are called from several threads at once, without Python's global interpreter lock.
 
     Parameters
     ----------

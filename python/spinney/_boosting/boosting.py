@@ -140,8 +140,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
         X : table of shape (n_samples, n_features), or stream
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or a
             list of rows. Strings, categories, booleans and missing values need no encoding. A stream is a table that is
-            read in chunks, such as that of `spinney.scan`: y, sample_weight, offset and groups may then be the names of
-            its columns.
+            read in chunks, such as that of `spinney.scan`: y, sample_weight, offset, groups and time may then be the
+            names of its columns.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target; for `GradientBoostingSurvival`, times in one of the forms that its class docstring lists.
         sample_weight : array-like of shape (n_samples,), optional

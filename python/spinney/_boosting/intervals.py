@@ -45,7 +45,7 @@ def calibrate(
     *,
     offset: ArrayLike | None = None,
 ) -> Booster:
-    """Calibrate `predict_interval` and `predict_set` by rows that were not used in training.
+    """Calibrate `predict_interval`, or `predict_set` of a classifier, by rows that were not used in training.
 
     Predictions do not change.
 
@@ -90,10 +90,10 @@ def predict_interval(
 ) -> Floats:
     """Predict an interval for each row that contains the target with a probability of about `coverage`.
 
-    Intervals are calibrated by errors of rows that were not used in training. With default settings, these are
-    out-of-fold errors, scaled by the smaller error of the mean of all boosters, which is estimated on rows that two
-    boosters have held out; the coverage is then approximate. After a call of `calibrate`, they are the errors of the
-    rows passed to it, and the coverage is guaranteed for exchangeable rows of any distribution.
+    Intervals are calibrated by errors of rows that were not used in training. After a call of `calibrate`, they are
+    the errors of the rows passed to it, and the coverage is guaranteed for exchangeable rows of any distribution.
+    Otherwise, with default settings, they are out-of-fold errors, and the coverage is approximate. Out-of-fold errors
+    are scaled down, because the mean of all boosters has smaller errors than the boosters that have held out a row.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def _why_no_deviation(model: BaseBoosting) -> str | None:
 
 @only_if(_why_no_deviation)
 def predict_distribution(model: BaseBoosting, X: TableLike, *, offset: ArrayLike | None = None) -> NormalPrediction:
-    """Mean and standard deviation of each row's target.
+    """Mean and standard deviation of each row's target, for models with ``loss="normal"``.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def predict_distribution(model: BaseBoosting, X: TableLike, *, offset: ArrayLike
 
 @only_if(_why_no_deviation)
 def predict_std(model: BaseBoosting, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-    """Predict the standard deviation of each row's target.
+    """Predict the standard deviation of each row's target, for models with ``loss="normal"``.
 
     Parameters
     ----------
@@ -244,9 +244,9 @@ def predict_uncertainty(
 ) -> Uncertainty:
     """Decompose the uncertainty of each prediction into that of the data and that of the model.
 
-    The models of the first rounds, from half of them up to all, form a virtual ensemble without further fits. Where
-    their means agree, the uncertainty comes from the noise of the data; where they differ, more training rows would
-    reduce it.
+    For models with ``loss="normal"``. The members of a virtual ensemble are the model after different numbers of
+    rounds, from half of them to all, so that no further fits are needed. Where the members' means agree, the
+    uncertainty comes from the noise of the data; where they differ, more training rows would reduce it.
 
     Parameters
     ----------

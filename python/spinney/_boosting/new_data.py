@@ -179,7 +179,7 @@ def importances(
     groups : list of lists of columns, or dict of these, optional
         Columns that are permuted together, or whose importances are added, by name or position.
     n_repeats : int, default=5
-        Permutations of each column; the standard error is over these.
+        Number of permutations of each column, over which the standard error is computed.
     random_state : int, RandomState or None, default=None
         Seed of the permutations; None: a fixed seed.
 

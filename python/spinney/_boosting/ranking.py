@@ -185,7 +185,7 @@ def ranking_score(
     groups : array-like of shape (n_samples,), optional
         Label of the list that each row belongs to, in any order. None: all rows are one list.
     metric : str, default="ndcg"
-        "ndcg": normalized discounted cumulative gain; tied rows share their ranks. "map": mean average precision of
+        "ndcg": normalised discounted cumulative gain; tied rows share their ranks. "map": mean average precision of
         the relevant rows (grades above 0). "mrr": reciprocal rank of the first relevant row. A cutoff, as in
         "ndcg@10", restricts the metric to the top rows of a list. In "map" and "mrr", ties are ranked in the order of
         the table.

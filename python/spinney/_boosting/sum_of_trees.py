@@ -120,12 +120,12 @@ class SumOfTrees(TableEstimator):
         """Explain each score by the contributions of the columns: Shapley values by TreeSHAP.
 
         The base value and the contributions add up to the score. Depending on the loss, the score is the prediction,
-        the logarithm of a mean (Poisson, gamma, Tweedie) or of a median time (``loss="aft"``), the log-odds of the
-        second of two classes, or one score per class, as returned by `decision_function`. Where the column of a split
-        counts as unknown, both branches are followed, weighted by their training rows. The base value is thus the mean
-        score of the training rows, or close to it if each tree draws its rows (``subsample`` below 1). With several
-        quantiles, predictions are sorted, but the explained scores are not: where they cross, the prediction of a
-        quantile is the score of another one.
+        the logarithm of a mean (Poisson, gamma, Tweedie) or of a median time (``loss="aft"``), or, for classifiers, the
+        score or scores that `decision_function` returns. Where the column of a split counts as unknown, both branches
+        are followed, weighted by their training rows. The base value is thus the mean score of the training rows, or
+        close to it if each tree draws its rows (``subsample`` below 1). With several quantiles, predictions are sorted,
+        but the explained scores are not: where the scores cross, the prediction of a quantile is the score of another
+        one.
 
         Parameters
         ----------
@@ -263,7 +263,9 @@ def predict_log_proba(self: SumOfTrees, X: TableLike, *, offset: ArrayLike | Non
 @only_if(why_no_scores)
 @lazy_for_collections(_has_one_output)
 def decision_function(self: SumOfTrees, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-    """Scores of each row: log-odds of the second of two classes, or one number per class.
+    """Scores of each row: one number for two classes or ordered classes, otherwise one number per class.
+
+    With the log loss, the score for two classes is the log-odds of the second class.
 
     Parameters
     ----------

@@ -120,7 +120,7 @@ class BaseStagewise(TableEstimator):
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values need no encoding; members of other
+            a list of rows. Strings, categories, booleans and missing values need no encoding; estimators of other
             libraries get tables of the same kind.
         y : array-like of shape (n_samples,)
             Target.

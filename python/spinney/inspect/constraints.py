@@ -79,7 +79,8 @@ class ConstraintReport(ShownAsTable):
     ----------
     columns : dict of lists
         One entry for each constrained column: `column`, `direction` (1 or -1), `verdict` ("proved", "violated" or
-        "undecided") and `reason`. With several outputs there is one entry for each output too, numbered by `output`.
+        "undecided") and `reason`. With several outputs, there is one entry for each column and output, and `output` is
+        the number of the output.
     violations : dict of str to ConstraintViolation
         A counter-example for each column that has one; with several outputs, the keys are like "size, output 1".
 

@@ -144,9 +144,9 @@ class Goss(Options):
 class Dart(Options):
     """Dropout of earlier rounds (DART): the value of the parameter `dart`.
 
-    ``dart=True`` means ``Dart()`` and a number its `rate`. A round that drops k others is scaled by 1 / (k + 1), and
-    the dropped rounds by k / (k + 1). ``warm_start`` and staged predictions are not supported, as later rounds change
-    earlier ones. Early stopping returns the model as it was after its best round.
+    ``dart=True`` means ``Dart()`` and a number sets its `rate`. A round that drops k others is scaled by 1 / (k + 1),
+    and the dropped rounds by k / (k + 1). ``warm_start`` and staged predictions are not supported, as later rounds
+    change earlier ones. Early stopping returns the model as it was after its best round.
 
     Parameters
     ----------

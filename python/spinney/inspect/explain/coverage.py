@@ -28,9 +28,9 @@ class CoverageReport(ShownAsTable):
     Attributes
     ----------
     columns : dict of lists
-        One entry for all rows, then one per bin or group: `rows` (description), `n` (or the weight), `coverage`
-        (fraction covered), `standard_error` (binomial: the square root of c (1 - c) / n), and `mean_width` of the
-        intervals or `mean_size` of the sets.
+        One entry for all rows, then one per bin or group: `rows` (description), `n` (number of rows, or their weight),
+        `coverage` (fraction covered), `standard_error` (binomial: the square root of c (1 - c) / n), and `mean_width`
+        of the intervals or `mean_size` of the sets.
     nominal : float
         The nominal coverage.
     size_name : {"mean_width", "mean_size"}
