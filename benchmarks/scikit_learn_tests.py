@@ -118,6 +118,7 @@ def run_as_plugin(path: str, options: list[str]) -> int:
     import matplotlib as mpl
     import pytest
 
+    sys.path.remove(str(Path(__file__).parent))  # its sparse.py is not the package `sparse`, which Dask imports
     mpl.use("agg")
     replace_classes()
     plugin = Replacement(Path(os.environ[OUTCOMES_TO]))
