@@ -120,12 +120,11 @@ class SumOfTrees(TableEstimator):
         """Explain each score by the contributions of the columns: Shapley values by TreeSHAP.
 
         The base value and the contributions add up to the score. Depending on the loss, the score is the prediction,
-        the logarithm of a mean (Poisson, gamma, Tweedie) or of a median time (``loss="aft"``), or, for classifiers, the
+        the logarithm of a mean (Poisson, gamma, Tweedie) or of a median survival time (AFT), or, for classifiers, the
         score or scores that `decision_function` returns. Where the column of a split counts as unknown, both branches
         are followed, weighted by their training rows. The base value is thus the mean score of the training rows, or
-        close to it if each tree draws its rows (``subsample`` below 1). With several quantiles, predictions are sorted,
-        but the explained scores are not: where the scores cross, the prediction of a quantile is the score of another
-        one.
+        close to it if each tree was fitted to a sample of the rows. With several quantiles, predictions are sorted, but
+        the explained scores are not: where the scores cross, the prediction of a quantile is the score of another one.
 
         Parameters
         ----------

@@ -168,6 +168,8 @@ def predict(model: Path, **options: Any) -> None:
 def explain(model: Path, table: Path, as_json: bool, **request: Any) -> None:
     r"""Explain a saved MODEL on TABLE: permutation importance, partial dependence, or SHAP values of a row.
 
+    Choose one with --target, --column or --row.
+
     \b
     Example
       spinney explain loans-study/best.model loans.csv --target repaid

@@ -63,9 +63,9 @@ def study(
     fitted to all rows. `notes` lists the decisions and their reasons.
 
     Identifiers, constant columns and columns that leak the target are excluded; date parts are derived; duplicate rows
-    stay in the same fold. Settings follow from the size of the table and from `minutes`, so that results are
-    reproducible unless time runs short; `notes` then reports which models were left out or fitted to fewer rows. If a
-    table is too wide for the time limit, only the most predictive columns are used; they are chosen on rows that are
+    stay in the same fold. The models' settings follow from the size of the table and from `minutes`, so that results
+    are reproducible unless time runs short; `notes` then reports which models were left out or fitted to fewer rows. If
+    a table is too wide for the time limit, only the most predictive columns are used; they are chosen on rows that are
     used for nothing else. Ctrl-C ends the study with the models fitted so far.
 
     Parameters
@@ -90,8 +90,8 @@ def study(
         The class to which f1, precision, recall, average precision and lift refer. None: class 1 if the classes are 0
         (or -1) and 1, else the rarer of two classes; with more classes, the metric is averaged over all of them.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto": classification for strings, booleans and categories, and for integers (1.0 too) with at most ten
-        distinct values, each of which occurs at least twice on average; else regression. `compare`, ``spinney fit`` and
+        "auto": classification for strings, booleans and categories, and for whole numbers with at most ten distinct
+        values and, on average, at least two rows per value; else regression. `compare`, ``spinney fit`` and
         ``spinney bench`` use the same rule.
     minutes : float, default=2.0
         Time limit.

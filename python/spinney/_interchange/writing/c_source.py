@@ -36,8 +36,9 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
     model : estimator
         A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest, or an average of these: a
         voting ensemble, or a stack with ``final_estimator="greedy"``. Several outputs of trees and forests and oblique
-        splits are supported, but not in averages. Not supported: surrogate splits, and boosting with the losses
-        "ordinal", "normal" and "squared_log_error" or with several quantiles.
+        splits are supported, but not in averages. Not supported: surrogate splits, and boosting for ranking or
+        survival, with misclassification costs, several outputs or several quantiles, or with the losses "ordinal",
+        "normal" and "squared_log_error".
     name : str, default="model"
         Prefix of the names in the file.
 

@@ -32,9 +32,10 @@ def to_lightgbm(model: TableEstimator) -> str:
     model : estimator
         A fitted tree, forest, gradient boosting or AdaBoost classifier. Class probabilities of trees and forests become
         raw scores, one column for each class. Not supported: linear leaves and combined columns, which boosting may
-        have with default settings (fit it with ``linear_leaves=False``), the losses "focal" and "smooth_hinge",
-        AdaBoost with ``algorithm="gentle"`` and three or more classes, costs, isolation forests, surrogate splits,
-        oblique splits and several outputs.
+        have with default settings (fit it with ``linear_leaves=False``), boosting for ranking or survival, or with
+        several quantiles, the losses "focal", "smooth_hinge", "ordinal", "normal" and "squared_log_error", AdaBoost
+        with ``algorithm="gentle"`` and three or more classes, misclassification costs, isolation forests, surrogate
+        splits, oblique splits and several outputs.
 
     Returns
     -------
@@ -169,8 +170,8 @@ def to_xgboost(model: TableEstimator) -> str:
     Parameters
     ----------
     model : estimator
-        A fitted regression tree or forest, or gradient boosting with squared error, logistic, Poisson or multiclass
-        loss, or another loss whose scores are predictions. Other models are not supported.
+        A fitted regression tree or forest, gradient boosting or AdaBoost classifier. Not supported: classification
+        trees and forests, and what `to_lightgbm` does not support.
 
     Returns
     -------
@@ -321,8 +322,10 @@ def to_treelite(model: TableEstimator) -> Any:
     model : estimator
         A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest; an exported isolation forest
         predicts the mean path length. Not supported: linear leaves and combined columns, which boosting may have with
-        default settings (fit it with ``linear_leaves=False``), the losses "focal" and "smooth_hinge", AdaBoost with
-        ``algorithm="gentle"`` and three or more classes, costs, surrogate splits, oblique splits and several outputs.
+        default settings (fit it with ``linear_leaves=False``), boosting for ranking or survival, or with several
+        quantiles, the losses "focal", "smooth_hinge", "ordinal", "normal" and "squared_log_error", AdaBoost with
+        ``algorithm="gentle"`` and three or more classes, misclassification costs, surrogate splits, oblique splits and
+        several outputs.
 
     Returns
     -------

@@ -53,7 +53,7 @@ def plot_regions(
     models : estimator, sequence or dict from str to estimator
         One panel for each model, of any library. Models that are not fitted are fitted to X and y.
     X : table of shape (n_samples, n_features)
-        Rows. Columns that are not drawn are fixed at their values in a typical row.
+        Rows. Columns that are not drawn are fixed at their values in the row that is nearest to the medians.
     y : array-like of shape (n_samples,), optional
         Target of the rows. None: no points, except for outlier detectors and density estimators.
     vary : dict from the name of a parameter to its values, optional
@@ -66,7 +66,7 @@ def plot_regions(
     n_points : int, default=150
         Points of the grid in each direction.
     max_columns : int, default=4
-        Panels side by side.
+        Maximum number of panels side by side.
 
     Returns
     -------
@@ -427,7 +427,8 @@ def plot_boosting_steps(
     model : AdaBoostClassifier
         A model whose members are classifiers. If it is not fitted, it is fitted to X and y.
     X : table of shape (n_samples, n_features)
-        The training rows. Columns that are not drawn are fixed at their values in a typical row.
+        The training rows. Columns that are not drawn are fixed at their values in the row that is nearest to the
+        medians.
     y : array-like of shape (n_samples,)
         Their classes.
     rounds : sequence of int, optional
@@ -437,7 +438,7 @@ def plot_boosting_steps(
     n_points : int, default=150
         Points of the grid in each direction.
     max_columns : int, default=3
-        Panels side by side.
+        Maximum number of panels side by side.
 
     Returns
     -------
