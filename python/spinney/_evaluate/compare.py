@@ -81,8 +81,9 @@ def compare(
     Parameters
     ----------
     models : dict, list, estimator or str
-        Estimators of any library, model names of ``spinney fit --model`` such as "forest", or pairs of a name and one
-        of these. Classifiers of other libraries are fitted to, and scored on, classes coded as 0, 1, ….
+        Estimators of any library, model names of ``spinney fit --model`` such as "forest", pairs of a name and one of
+        these, or a dict from names to these. Classifiers of other libraries are fitted to, and scored on, classes coded
+        as 0, 1, ….
     X : table of shape (n_samples, n_features)
         Rows; every model gets a table of the same type.
     y : array-like of shape (n_samples,)

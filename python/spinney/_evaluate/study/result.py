@@ -19,7 +19,7 @@ class Study(Findings):
     task : {"binary", "multiclass", "regression"}
         The prediction task.
     metric : str
-        The scikit-learn scorer that ranks the models; `metrics` lists all.
+        Name of the scorer that ranks the models, such as "neg_log_loss"; `metrics` lists all.
     target : str
         Name of the target column.
     classes : ndarray or None

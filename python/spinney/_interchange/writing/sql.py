@@ -38,7 +38,7 @@ def to_sql(model: TableEstimator, table: str, *, keep: Sequence[str] = (), diale
         Columns of the table to include in the result, such as a key.
     dialect : str, optional
         The database: "sqlite", "duckdb", "postgres", "trino", "oracle", "tsql", "snowflake", "redshift", "clickhouse",
-        "mysql", "bigquery", "databricks" or "spark". They quote names and strings differently. None: standard SQL,
+        "mysql", "bigquery", "databricks" or "spark". Databases quote names and strings differently. None: standard SQL,
         which refuses names, labels and categories with a backslash.
 
     Returns

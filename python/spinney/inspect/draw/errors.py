@@ -44,9 +44,9 @@ def plot_errors(
 ) -> Axes:
     """Plot the error of ensembles against the number of their members, trees or rounds.
 
-    Besides the error on the test rows, it plots the error on the training rows if they are passed, the out-of-bag error
-    of models fitted with ``oob_score=True``, and the error on the validation rows of AdaBoost and of other boosting
-    with ``loss="squared_error"`` or ``scoring="accuracy"``.
+    Besides the error on the test rows, the plot shows the error on the training rows if they are passed, the
+    out-of-bag error of models fitted with ``oob_score=True``, and the error on the validation rows of AdaBoost and of
+    other boosting with ``loss="squared_error"`` or ``scoring="accuracy"``.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class Counterfactual:
         Probability of that class, if the model has probabilities.
     distance : float
         Sum of the changes over the columns, each relative to the range between the 5% and 95% quantiles of the column
-        in `X`; a category counts 1.
+        in `X`; a changed category counts 1.
     row : dict of str to value
         The changed row.
 

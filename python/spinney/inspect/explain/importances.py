@@ -54,7 +54,7 @@ MEASURES = {
 
 @dataclass(frozen=True, eq=False)
 class Importances(ShownAsTable):
-    """Importances of columns, as `importances` or `permutation_importance` returns them; prints as text.
+    """Importances of columns, returned by `permutation_importance` or a model's `importances`; prints as text.
 
     Attributes
     ----------
@@ -70,7 +70,8 @@ class Importances(ShownAsTable):
     by_tree : ndarray of shape (n_trees, n_names)
         Importances of each tree, permutation or fold; NaN for trees without out-of-bag rows.
     by_row : ndarray of shape (n_samples, n_names), or None
-        With ``by_row=True``: mean increase in the row's loss over its out-of-bag trees; NaN if it has none.
+        With ``importances(…, by_row=True)``: mean increase in the row's loss over its out-of-bag trees; NaN if it has
+        none.
     n_splits : ndarray of shape (n_names,), or None
         Number of splits on the columns in all trees; oblique splits count for each of their columns. None: the model
         has no trees.
