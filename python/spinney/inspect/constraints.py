@@ -55,7 +55,7 @@ class ConstraintViolation:
     rows : tuple of two dicts
         Values by column name, the row with the lower value first; None stands for a missing value.
     predictions : tuple of two floats
-        Predictions for the two rows: values, or probabilities of the second class.
+        Predictions for the two rows: numbers, or probabilities of the second class.
 
     Examples
     --------
