@@ -249,8 +249,8 @@ def predict_or_abstain(
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
-        Rows. A category that did not occur in training raises no error, whatever `unseen` is: the row counts as outside
-        in this column. If `max_outside` allows that, the row is predicted according to `unseen`.
+        Rows. With a category that did not occur in training, a row counts as outside in this column. If `max_outside`
+        allows that, the row is predicted according to `unseen`, and "error" raises an error.
     max_outside : int, default=0
         Maximum number of columns in which a row may lie outside the range of the training rows; see
         `predict_support`.

@@ -351,15 +351,15 @@ class LinearRegressor(RegressorMixin, BaseLinear):
     def partial_fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with further rows; the rows of earlier calls are not needed any more.
 
-        The sums of the normal equations are updated. Without missing values, the model therefore equals that of `fit`
-        to all rows so far, up to rounding, whatever their order and batches. ``alpha="cv"`` is chosen again at each
-        call, by generalised cross-validation, which needs only these sums; `fit` uses the leave-one-out errors of the
-        rows instead.
+        The sums of the normal equations are updated. Without missing values, and with the same ``alpha``, the model
+        therefore equals that of `fit` to all rows so far, up to rounding, whatever their order and batches.
+        ``alpha="cv"`` is chosen again at each call, by generalised cross-validation, which needs only these sums; `fit`
+        uses the leave-one-out errors of the rows instead.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            Rows, with the columns of the first call. The replacement of missing values is that of the first call; a
+            Rows, with the columns of the first call. Missing values are replaced by the means of the first call; a
             category that the first call did not have is an error.
         y : array-like of shape (n_samples,)
             Target.

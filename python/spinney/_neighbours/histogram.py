@@ -260,9 +260,9 @@ class BaseHistogram(LocalEstimator):
 class HistogramClassifier(LocalClassifier, BaseHistogram):
     """Classification by the histogram rule: the training rows in the same cell of a regular grid vote for a class.
 
-    Numeric columns are divided into intervals of equal width, which start at the lowest value, the mean or 0, depending
-    on ``scale``. Each category has separate cells, and so have missing values. Values outside the range of the training
-    rows belong to the outermost cells.
+    Numeric columns are divided into intervals of equal width, with a boundary at the lowest value, the mean or 0,
+    depending on ``scale``. Each category has separate cells, and so have missing values. Values outside the range of
+    the training rows belong to the outermost cells.
 
     See Also
     --------
@@ -284,9 +284,9 @@ class HistogramClassifier(LocalClassifier, BaseHistogram):
 class HistogramRegressor(LocalRegressor, BaseHistogram):
     """Regression by a regressogram: the mean target of the training rows in the same cell of a regular grid.
 
-    Numeric columns are divided into intervals of equal width, which start at the lowest value, the mean or 0, depending
-    on ``scale``. Each category has separate cells, and so have missing values. Values outside the range of the training
-    rows belong to the outermost cells.
+    Numeric columns are divided into intervals of equal width, with a boundary at the lowest value, the mean or 0,
+    depending on ``scale``. Each category has separate cells, and so have missing values. Values outside the range of
+    the training rows belong to the outermost cells.
 
     See Also
     --------

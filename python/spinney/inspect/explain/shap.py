@@ -43,8 +43,9 @@ class ShapValues(ShownAsTable):
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
-        Contribution of each column. With `base_value`, they sum to the prediction: for classifiers, the class
-        probabilities; for boosting, the scores (log-odds, the logarithm of a mean, or the prediction itself: see `of`).
+        Contribution of each column. With `base_value`, and the row's `offset` if there is one, they sum to the
+        prediction: for classifiers, the class probabilities; for boosting, the scores (log-odds, the logarithm of a
+        mean, or the prediction itself: see `of`).
     base_value : float or ndarray of shape (n_outputs,)
         The prediction when no column is known: the weighted mean prediction for the training rows, or for the
         background rows. If trees were fitted to different samples, the mean of each tree is over its sample.
@@ -53,8 +54,8 @@ class ShapValues(ShownAsTable):
     offset : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
         Offset of the scores of each row (gradient boosting).
     response : ndarray of shape (n_rows, 2) or (n_rows, 2, n_outputs), or None
-        Where scores are explained: the class probability, or the prediction of a regressor, that belongs to the base
-        value and to the score of each row.
+        If scores are explained: the class probability, or the predicted target of a regressor, at the base value (first
+        entry) and at the score of the row (second). Otherwise None.
     response_name : {"probability", "prediction"}
         What `response` holds.
     interactions : ndarray of shape (n_rows, n_features, n_features) or (…, n_outputs), or None
@@ -63,7 +64,7 @@ class ShapValues(ShownAsTable):
     feature_names : list of str
         The columns.
     output_names : list or None
-        Classes, or numbers of outputs; None: one output.
+        Classes, or positions of the outputs; None: one output.
     numbers : ndarray of shape (n_rows, n_features)
         The rows: numbers, or codes of categories; NaN is missing.
 
@@ -113,7 +114,7 @@ class ShapValues(ShownAsTable):
 
     @property
     def predictions(self) -> Floats:
-        """Explained predictions, (n_rows,) or (n_rows, n_outputs): the base value plus all contributions."""
+        """Explained predictions, (n_rows,) or (n_rows, n_outputs): `base_values` plus all contributions."""
         return np.asarray(self.values.sum(axis=1) + self.base_values)
 
     @property
@@ -140,7 +141,7 @@ class ShapValues(ShownAsTable):
         return data
 
     def text_of(self, row: int, column: int) -> str:
-        """Return a value as text."""
+        """Return the value of a column in a row as text."""
         number = float(self.numbers[row, column])
         feature = self.schema.features[column]
         if feature.kind == "boolean" and not np.isnan(number):
