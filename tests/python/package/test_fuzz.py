@@ -9,7 +9,7 @@ import pytest
 import spinney
 
 FUZZ = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "fuzz.py"))
-QUICK = {"saved": 200, "imported": 20, "tables": 25, "fits": 10, "properties": 20, "jobs": 6}
+QUICK = {"saved": 400, "imported": 20, "tables": 25, "fits": 10, "properties": 20, "jobs": 6}
 SLOW = {"files": 4000, "saved": 12_000, "imported": 3000, "tables": 3000, "fits": 2000, "properties": 600, "jobs": 400}
 FIRST_SEED = int(os.environ.get("SPINNEY_DAMAGE_SEED", "0"))
 # words of outcomes that show that the damage reached what it is to test, and the fraction of inputs with them
