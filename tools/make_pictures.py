@@ -241,7 +241,8 @@ def importance_kinds() -> Any:
     y = np.where(random.random(1000) < 0.7, X["dose"] == 1, X["dose"] == 0)
     forest = spinney.RandomForestClassifier(n_estimators=200, random_state=0).fit(X, y)
     figure, axes = mpl.pyplot.subplots(1, 3, figsize=(11, 2.4), layout="constrained")
-    for ax, kind in zip(axes, ("impurity", "unbiased", "permutation"), strict=True):
+    kinds: tuple[Literal["impurity", "unbiased", "permutation"], ...] = ("impurity", "unbiased", "permutation")
+    for ax, kind in zip(axes, kinds, strict=True):
         forest.importances(X, y, kind=kind).plot(ax=ax)
         ax.set_title(kind)
     return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -23,10 +23,13 @@ from spinney.teaching import (
 )
 
 
+CRITERIA: tuple[Literal["entropy", "gini", "misclassification"], ...] = ("entropy", "gini", "misclassification")
+
+
 def simplex() -> Any:
     """Draw three impurities of three classes."""
     figure, axes = mpl.pyplot.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
-    for ax, criterion in zip(axes, ("entropy", "gini", "misclassification"), strict=True):
+    for ax, criterion in zip(axes, CRITERIA, strict=True):
         spinney.plot_impurities(simplex=criterion, ax=ax)
     return figure
 
@@ -71,8 +74,8 @@ def teaching_pictures(folder: Path) -> None:
     values = {"n_neighbors": [1, 3, 5, 9, 15, 25, 45, 75]}
     curve = spinney.plot_tuning(spinney.KNeighborsClassifier(), X, y, values, simplest="last")
     save(curve.figure, folder / "tuning.png")
-    values = {"C": [0.1, 1, 10, 100], "gamma": [0.1, 1, 10]}
-    save(spinney.plot_tuning(spinney.SVC(), X, y, values, simplest="first").figure, folder / "tuning_map.png")
+    grid = {"C": [0.1, 1, 10, 100], "gamma": [0.1, 1, 10]}
+    save(spinney.plot_tuning(spinney.SVC(), X, y, grid, simplest="first").figure, folder / "tuning_map.png")
     loans, classes = load_loans(as_frame="pandas")
     save(spinney.plot_tree(multiway_tree(loans, classes)).figure, folder / "multiway_tree.png")
     save(spinney.plot_losses(), folder / "margin_losses.png")
