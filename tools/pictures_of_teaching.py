@@ -22,7 +22,6 @@ from spinney.teaching import (
     weakest_links,
 )
 
-
 CRITERIA: tuple[Literal["entropy", "gini", "misclassification"], ...] = ("entropy", "gini", "misclassification")
 
 
