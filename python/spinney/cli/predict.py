@@ -5,20 +5,25 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import click
+import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Schema
+from spinney._data.columns import default_names
 from spinney._data.csv_format import ANY_FORMAT, CsvFormat
 from spinney._data.csv_types import Kind
 from spinney._data.display import for_terminal, nearest_name
 from spinney._data.feature import Feature
 from spinney._data.file_readers import is_parquet, one_column_only
 from spinney._data.types import Floats, TableLike
+from spinney._model.file.container import ModelFileError
 from spinney._model.saving.predictor import load_predictor
+from spinney._names import WITHOUT_TARGET
 from spinney.cli.failures import command_errors, fail
 from spinney.cli.tables import batches, check_writable, column_names, in_batches, number_column, replacing
 
@@ -42,6 +47,57 @@ class LoadedPredictor(Protocol):
         """Return class probabilities, a list of them for several outputs."""
 
 
+class EnsemblePredictor:
+    """A saved ensemble that only `spinney.load` reads, in the form of a `LoadedPredictor`."""
+
+    takes_offset = False
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.schema = _schema_of(model)
+        self.n_outputs_: int = getattr(model, "n_outputs_", 1)
+        self._csv_format: CsvFormat | None = model._csv_format
+        if hasattr(model, "classes_"):
+            self.classes_ = model.classes_
+
+    def predict(self, X: TableLike) -> NDArray[Any]:
+        """Return labels or numbers."""
+        return np.asarray(self._model.predict(X))
+
+    def predict_proba(self, X: TableLike) -> Any:
+        """Return class probabilities."""
+        return self._model.predict_proba(X)
+
+
+def saved_predictor(path: Path) -> Any:
+    """Return the model of a file, as a `LoadedPredictor`."""
+    try:
+        return load_predictor(path)
+    except ModelFileError:
+        from spinney._estimator.estimator import load
+
+        model = load(path)
+        if type(model).__name__ in WITHOUT_TARGET:
+            raise
+        return EnsemblePredictor(model)
+
+
+def _schema_of(model: Any) -> Schema:
+    """Return the columns of a model; those of an ensemble are its members' columns."""
+    if hasattr(model, "schema_"):
+        return model.schema_  # type: ignore[no-any-return]
+    has_names = hasattr(model, "feature_names_in_")
+    names = model.feature_names_in_.tolist() if has_names else default_names(model.n_features_in_)
+    features = [Feature(name, "number", empty=True) for name in names]
+    every = range(len(names))
+    for k, member in enumerate(model.estimators_):
+        columns = model.estimators_features_[k] if hasattr(model, "estimators_features_") else every
+        for j, feature in zip(columns, _schema_of(member).features, strict=True):
+            if features[j].empty:  # in the sample of the members before
+                features[j] = replace(feature, name=names[j])
+    return Schema(features, has_names)
+
+
 _TRUTH = {"true": True, "1": True, "t": True, "yes": True, "false": False, "0": False, "f": False, "no": False}
 
 
@@ -58,7 +114,7 @@ def run_predict(
     """Predict each row of a table and write the predictions in row order."""
     check_writable(out)
     with command_errors():
-        model = load_predictor(model_path)
+        model = saved_predictor(model_path)
     if proba and not hasattr(model, "classes_"):
         raise fail(f"'{model_path}' is a regression model: it has no class probabilities. Leave out --proba.")
     if offset is not None and not model.takes_offset:

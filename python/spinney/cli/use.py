@@ -19,11 +19,10 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import About, Estimator, load
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._model.file.container import write_file
-from spinney._model.saving.predictor import load_predictor
 from spinney._names import public
 from spinney.cli.failures import command_errors, fail, warnings_in_one_line
 from spinney.cli.output import print_json, print_lines, table_of
-from spinney.cli.predict import derived_parts, kind_in_csv, with_parts
+from spinney.cli.predict import derived_parts, kind_in_csv, saved_predictor, with_parts
 from spinney.cli.tables import check_writable, read_whole
 from spinney.inspect.explain.counterfactual import counterfactual
 from spinney.inspect.explain.dependence import partial_dependence
@@ -83,7 +82,7 @@ def run_explain(
 ) -> None:
     """Explain a model on the rows of a table."""
     with command_errors():
-        model, schema = load(model_path), load_predictor(model_path).schema
+        model, schema = load(model_path), saved_predictor(model_path).schema
     kinds = {feature.name: kind_in_csv(feature) for feature in schema.features} if schema.has_names else {}
     frame = read_whole(table, format_.remembering(model._csv_format), kinds).frame
     X = _columns_of(frame, schema, table)

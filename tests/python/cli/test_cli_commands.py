@@ -799,6 +799,54 @@ def test_ensembles_without_importances_are_shown_or_refused_in_words(tmp_path):
         assert "bagging ensemble" in run("show", path, *arguments, code=1).output
 
 
+def bagged(task, **options):
+    """Return a bagging ensemble whose last column, of text, is not in every member."""
+    kind = spinney.BaggingClassifier if task == "classification" else spinney.BaggingRegressor
+    frame = pl.DataFrame({"size": np.arange(40.0), "age": np.arange(40.0) % 7, "town": ["Ely", "Rye"] * 20})
+    target = frame["town"].to_numpy() if task == "classification" else frame["size"].to_numpy()
+    return frame, kind(n_estimators=4, random_state=0, **options).fit(frame, target)
+
+
+@pytest.mark.parametrize("target", ["species", "body_mass_g"])
+def test_bagging_is_fitted_saved_and_used(folder, penguins, tmp_path, target):
+    path, table = tmp_path / "bagged", folder / "penguins.csv"
+    fit = ("fit", table, "--target", target, "--model", "bagging", "--folds", 0, "--out", path)
+    assert "importances" in run(*fit).stdout
+    model = spinney.load(path)
+    found = json.loads(run(*fit, "--json").stdout)["importances"]
+    assert found == dict(zip(model.feature_names_in_, model.feature_importances_, strict=True))
+    run("predict", path, table, "--out", tmp_path / "p.csv", *(["--proba"] if target == "species" else []))
+    expected = model.predict(penguins.filter(pl.col(target).is_not_null()).drop(target))
+    written = pl.read_csv(tmp_path / "p.csv")["prediction"].filter(penguins[target].is_not_null())
+    assert written.to_list() == pytest.approx(expected.tolist())
+    assert "Permutation importance" in run("explain", path, table, "--target", target).stdout
+    assert "Mean drop" in run("explain", path, table, "--row", 1).stdout
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_bagging_of_some_columns_predicts_from_a_file(tmp_path, task, n_columns):
+    frame, model = bagged(task, max_features=n_columns)
+    model.save(tmp_path / "model")
+    frame.write_csv(tmp_path / "table.csv")
+    run("predict", tmp_path / "model", tmp_path / "table.csv", "--out", tmp_path / "p.csv")
+    assert pl.read_csv(tmp_path / "p.csv")["prediction"].to_list() == pytest.approx(model.predict(frame).tolist())
+
+
+def test_other_ensembles_that_only_load_reads_predict_from_a_file(folder, penguins, tmp_path):
+    X, y = penguins.drop("species"), penguins["species"].to_numpy()
+    inner = spinney.BaggingClassifier("tree", 2, random_state=0)
+    for model in (
+        spinney.VotingClassifier([("bag", inner), ("tree", "tree")]),
+        spinney.AdaBoostClassifier("linear", n_estimators=2, random_state=0),
+    ):
+        model.fit(X, y).save(tmp_path / "model")
+        with pytest.raises(spinney.ModelFileError, match=r"Read it with spinney\.load"):
+            spinney.load_predictor(tmp_path / "model")
+        run("predict", tmp_path / "model", folder / "penguins.csv", "--proba", "--out", tmp_path / "p.csv")
+        assert pl.read_csv(tmp_path / "p.csv")["prediction"].to_list() == model.predict(X).tolist()
+
+
 # ---- offsets ----------------------------------------------------------------------------------------------
 
 

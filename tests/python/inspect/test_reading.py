@@ -273,6 +273,17 @@ def test_other_models_are_rejected():
         spinney.export_text("tree")
 
 
+def test_importances_of_ensembles_of_models():
+    X, y = spinney.datasets.load_penguins()
+    members = [("tree", spinney.DecisionTreeClassifier(max_depth=2)), ("forest", spinney.RandomForestClassifier(3))]
+    for model in (spinney.BaggingClassifier(n_estimators=3, random_state=0), spinney.VotingClassifier(members)):
+        frame = spinney.importance_frame(model.fit(X, y), "polars")
+        assert frame.columns == ["column", "importance"]
+        expected = dict(zip(X.columns, model.feature_importances_, strict=True))
+        assert dict(frame.iter_rows()) == expected
+        assert frame["importance"].is_sorted(descending=True)
+
+
 # ---- rules ------------------------------------------------------------------------------------------------------
 
 

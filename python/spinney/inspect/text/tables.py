@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from spinney._data.columns import default_names
 from spinney._data.display import Backend, frame_of
+from spinney._estimator.estimator import Estimator
 from spinney._estimator.table_estimator import TableEstimator, trees_of
 from spinney._estimator.user_criterion import name_of
 from spinney._model.functional.model import FittedFunctions
@@ -319,7 +321,7 @@ def importance_frame(model: TableEstimator, backend: Backend | None = None) -> A
     Parameters
     ----------
     model : estimator
-        A fitted decision tree, forest or boosted model.
+        A fitted decision tree, forest or boosted model, or an ensemble of them.
     backend : {"pandas", "polars"}, optional
         Library of the frame; None: the one that is installed, pandas first.
 
@@ -344,11 +346,14 @@ def importance_frame(model: TableEstimator, backend: Backend | None = None) -> A
 
 def importance_columns(model: TableEstimator) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`, without `n_splits` for models that are not made of trees."""
-    fitted = None if isinstance(getattr(model, "functions_", None), FittedFunctions) else trees_of(model)
-    features, importances = model.schema_.features, model.feature_importances_
-    order = sorted(range(len(features)), key=lambda j: (-importances[j], j))
+    is_ensemble = isinstance(model, Estimator) and not isinstance(model, TableEstimator)
+    has_functions = isinstance(getattr(model, "functions_", None), FittedFunctions)
+    fitted = None if is_ensemble or has_functions else trees_of(model)
+    importances = model.feature_importances_
+    names = getattr(model, "feature_names_in_", default_names(len(importances))) if is_ensemble else model.schema_.names
+    order = sorted(range(len(names)), key=lambda j: (-importances[j], j))
     columns: dict[str, list[Any]] = {
-        "column": [features[j].name for j in order],
+        "column": [str(names[j]) for j in order],
         "importance": [float(importances[j]) for j in order],
     }
     if fitted is not None:
