@@ -14,6 +14,7 @@ from spinney._boosting.evaluation import Labels
 from spinney._boosting.options.engine_options import read_monotone_of_outputs
 from spinney._cluster.collections import lazy_for_collections
 from spinney._data import read_table
+from spinney._data.display import with_article
 from spinney._data.reproducible import log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.estimator import only_if
@@ -176,8 +177,9 @@ class SumOfTrees(TableEstimator):
         is_number = self.boosting_.link == "identity" and self.boosting_.n_scores == 1
         if not (is_number and hasattr(self.init_, "shap_values")):
             raise ValueError(
-                f"The scores start from predictions of a {type(self.init_).__name__}, whose contributions of columns "
-                "are unknown. Explain regressions that start from trees of spinney, or fit with init='constant'."
+                f"The scores start from predictions of {with_article(type(self.init_).__name__)}, whose "
+                "contributions of columns are unknown. Explain regressions that start from trees of spinney, or fit "
+                "with init='constant'."
             )
         options = {"interactions": True} if interactions else {}
         found: ShapValues = self.init_.shap_values(X, background=background, **options)

@@ -22,6 +22,11 @@ _MOST_NAMES = 8  # listed where no name is close
 _MOST_ROWS = 30  # of a table in a notebook
 
 
+def with_article(name: str) -> str:
+    """Return the name of a class with its article, as in "an SVC" and "a OneClassSVM"."""
+    return f"an {name}" if re.match("(?!One)[AEIOaeio]|SV", name) else f"a {name}"
+
+
 def fixed(value: float, decimals: int) -> str:
     """Format a number with a fixed number of decimals, never as minus zero."""
     text = f"{value:.{decimals}f}"

@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import ThreadpoolController
 
-from spinney._data.display import nearest_name
+from spinney._data.display import nearest_name, with_article
 from spinney._data.select import PickTable, Places
 from spinney._estimator.estimator import Estimator
 from spinney._estimator.held_out import row_arguments
@@ -202,7 +202,7 @@ class MemberRows:
             return member
         except Exception as error:
             hint = "; if it takes numbers only, put it in a pipeline that encodes the other columns"
-            note = f"This happened while fitting {name!r}, a {type(member).__name__}"
+            note = f"This happened while fitting {name!r}, {with_article(type(member).__name__)}"
             error.add_note(f"{note}{'' if isinstance(member, Estimator) else hint}.")
             raise
 

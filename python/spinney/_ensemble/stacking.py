@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data.display import warn
+from spinney._data.display import warn, with_article
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._ensemble.combination import BaseCombination, FittedMembers, NamedMembers
@@ -242,13 +242,14 @@ class BaseStacking(TransformerMixin, BaseCombination):
         weighted = {} if weight is None or not takes_weights(final) else {"sample_weight": weight}
         if weight is not None and not weighted:
             warn(
-                f"The final estimator, a {type(final).__name__}, takes no sample_weight and is fitted without weights."
+                f"The final estimator, {with_article(type(final).__name__)}, takes no sample_weight and is "
+                "fitted without weights."
             )
         named = self._named_columns(meta.names, columns, rows.classes)
         try:
             final.fit(self._final_table(table, named, final), target[seen], **weighted)
         except Exception as error:
-            error.add_note(f"This happened while fitting the final estimator, a {type(final).__name__}.")
+            error.add_note(f"This happened while fitting the final estimator, {with_article(type(final).__name__)}.")
             raise
         if self.layers:
             final.set_params(cv=self.cv, random_state=self.random_state)
@@ -427,7 +428,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         final, name = self.final_estimator_, type(self).__name__
         if not isinstance(final, GreedySelection):
             raise ValueError(
-                f"The final estimator of this {name} is a {type(final).__name__}, not an average. Fit with "
+                f"The final estimator of this {name} is {with_article(type(final).__name__)}, not an average. Fit with "
                 "final_estimator='greedy'."
             )
         if not self.refit:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.csv_format import CsvFormat
-from spinney._data.display import nearest_name
+from spinney._data.display import nearest_name, with_article
 from spinney._estimator.docstrings import EstimatorDocstring
 from spinney._estimator.other_libraries import (
     advise_argument,
@@ -460,8 +460,8 @@ def template_to_json(estimator: object) -> dict[str, Any]:
     """Return an unfitted estimator of spinney, and the estimators among its parameters, for JSON."""
     if not isinstance(estimator, Estimator) or class_name(estimator) is None:
         raise TypeError(
-            f"Model files can store only models of spinney; one of the parameters is a {type(estimator).__name__}. "
-            "Pickle the model instead."
+            f"Model files can store only models of spinney; one of the parameters is "
+            f"{with_article(type(estimator).__name__)}. Pickle the model instead."
         )
     parameters = estimator._saved_parameters()
     inner = {name: template_to_json(value) for name, value in parameters.items() if isinstance(value, Estimator)}
@@ -484,7 +484,7 @@ def class_named(header: dict[str, Any], wanted: type[Wanted]) -> type[Wanted]:
     if not isinstance(kind, type) or not issubclass(kind, Estimator):
         refuse(f"holds a model that this spinney does not know, {name[:100]!r}: upgrade spinney")
     if not issubclass(kind, wanted):
-        refuse(f"is damaged: one of its models is a {name}, which consists of several models")
+        refuse(f"is damaged: one of its models is {with_article(name)}, which consists of several models")
     return kind
 
 

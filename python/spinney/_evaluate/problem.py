@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from spinney._data import read_table
 from spinney._data.arguments import argument_array
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn, dense_column
-from spinney._data.display import elide, one_line, shortest
+from spinney._data.display import elide, one_line, shortest, with_article
 from spinney._data.select import PickTable, missing_rows, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._ensemble.members import estimator_of_name, read_members
@@ -150,7 +150,8 @@ def estimators_of(models: dict[str, EstimatorLike | str], task: Task, baseline: 
         estimators[name] = estimator = estimator_of_name(one, kind) if isinstance(one, str) else one
         if not is_right(estimator):
             raise ValueError(
-                f"The model {name!r} is a {type(estimator).__name__}, which is not a {kind.lower()} like the others."
+                f"The model {name!r} is {with_article(type(estimator).__name__)}, which is not a "
+                f"{kind.lower()} like the others."
             )
     return estimators | ({BASELINE: baseline_of(task)} if baseline and BASELINE not in estimators else {})
 

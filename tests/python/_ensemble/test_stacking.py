@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from spinney._data.display import with_article
 
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 EXACT = {"solver": "newton-cg", "tol": 1e-12, "max_iter": 10_000}
@@ -411,6 +412,17 @@ def test_ensembles_of_ensembles_are_saved():
     file.seek(0)
     with pytest.raises(spinney.ModelFileError, match=r"holds a BaggingClassifier, an ensemble.*Read it with"):
         spinney.load_predictor(file)
+
+
+def test_names_of_models_in_errors_have_their_article():
+    file = io.BytesIO()
+    spinney.AdaBoostClassifier("linear", n_estimators=2, random_state=0).fit(TABLE, CLASSES).save(file)
+    file.seek(0)
+    with pytest.raises(spinney.ModelFileError, match="holds an AdaBoostClassifier, an ensemble"):
+        spinney.load_predictor(file)
+    names = ["ExtraTreeClassifier", "SVC", "NuSVC", "OneClassSVM", "IsolationForest", "RandomForestRegressor"]
+    articles = [with_article(name).split()[0] for name in names]
+    assert articles == ["an", "an", "a", "a", "an", "a"]
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if re.match("stack|vote|greedy", name)])

@@ -528,6 +528,12 @@ def test_nonnegative_targets_get_boosting_with_a_log_link():
     assert (found.test_predictions["log-boosting"] > 0).all()
 
 
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_a_log_link_is_refused_for_classes_and_negative_targets(task):
+    with pytest.raises(ValueError, match=r"^models holds 'log-boosting', which needs a numeric target"):
+        spinney.study(made(task), "y", models=["tree", "log-boosting"], repeats=1, cv=2)
+
+
 def test_a_small_time_limit_ends_with_the_finished_models():
     found = spinney.study(made("binary"), "y", minutes=1e-4, repeats=2, cv=3, models=["tree", "svm", "linear"])
     assert {"tree", "baseline"} <= set(found.models)

@@ -172,6 +172,12 @@ def test_refusals_say_what_to_do():
         spinney.to_c(spinney.BaggingRegressor(n_estimators=2).fit(np.eye(4), np.arange(4)))
     with pytest.raises(TypeError, match="median"):
         spinney.to_c(spinney.AdaBoostRegressor(n_estimators=2).fit(np.eye(8), np.arange(8)))
+    ranker = spinney.GradientBoostingRanker(n_estimators=2).fit(np.eye(8), np.arange(8) % 2, groups=np.arange(8) // 4)
+    with pytest.raises(TypeError, match="Ranker cannot be exported to C: no format supports boosting for ranking"):
+        spinney.to_c(ranker)
+    survival = spinney.GradientBoostingSurvival(n_estimators=2).fit(np.eye(8), np.arange(1, 9))
+    with pytest.raises(TypeError, match="no format supports boosting for survival analysis"):
+        spinney.to_c(survival)
     with pytest.raises(TypeError, match="its predictions are not those of trees"):
         spinney.to_c(spinney.RandomTreesEmbedding(n_estimators=2).fit(np.eye(8)))
     first = spinney.DecisionTreeRegressor(max_depth=1)

@@ -131,3 +131,18 @@ def test_what_is_not_supported_is_refused(options, words):
             explainer.shap_values(DIABETES[0], **given)
     with pytest.raises(TypeError, match="LinearSVC has no shap_values"):
         spinney.TreeExplainer(spinney.LinearSVC())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        spinney.VotingRegressor(["tree", "forest"]),
+        spinney.StackingRegressor(["tree", "forest"], "greedy", cv=3),
+        spinney.FunctionalBoostingRegressor(n_estimators=3),
+    ],
+)
+def test_models_that_do_not_consist_of_trees_are_refused(model):
+    X, y = np.asarray(DIABETES[0])[:100], np.asarray(DIABETES[1])[:100]
+    with pytest.raises(TypeError, match=rf"does not support {type(model).__name__}\. Pass a tree, a forest, gradient"):
+        spinney.TreeExplainer(model.fit(X, y))
+    assert model.shap_values(X[:2]).values.shape == (2, X.shape[1])

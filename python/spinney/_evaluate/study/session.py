@@ -26,6 +26,7 @@ from spinney._evaluate.study.combine import MOST_STACK_ROWS, HeldOut, stacked
 from spinney._evaluate.study.plan import (
     GAINS,
     LEAD,
+    LOG_BOOSTING,
     STACK,
     Plan,
     Size,
@@ -113,6 +114,11 @@ class Session:
         words = None
         if self.options.models is not None:
             words = [one if isinstance(one, str) else name for name, one in read_models(self.options.models).items()]
+            if LOG_BOOSTING in words and not is_nonnegative:
+                raise ValueError(
+                    f"models holds {LOG_BOOSTING!r}, which needs a numeric target without negative values, and "
+                    f"{data.target!r} is not one. Leave the model out."
+                )
         return make_plan(self.size, self.budget.seconds, words, self.n_folds, self.options.repeats)
 
     def _narrowed(self, columns: Columns) -> Prepared:

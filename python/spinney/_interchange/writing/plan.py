@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data.combinations import Combinations
+from spinney._data.display import with_article
 from spinney._data.feature import Feature
 from spinney._data.types import Floats
 from spinney._estimator.table_estimator import TableEstimator
@@ -30,6 +31,11 @@ _ESTIMATORS = frozenset(
     for family in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees", "GradientBoosting", "Imported")
     for target in ("Classifier", "Regressor")
 ) | {"AdaBoostClassifier", "IsolationForest"}
+_UNSUPPORTED = {  # why some estimators that consist of trees cannot be exported
+    "AdaBoostRegressor": "it predicts a median of its trees",
+    "GradientBoostingRanker": "no format supports boosting for ranking",
+    "GradientBoostingSurvival": "no format supports boosting for survival analysis",
+}
 _LINKS_OF_VALUES = frozenset({"identity", "log"})
 _LINKS = frozenset({"identity", "log", "logit", "half_logit", "hinge", "focal", "softmax", "one_vs_rest"})
 
@@ -301,13 +307,14 @@ def _fitted_of(model: object, format: str) -> Any:
     if not isinstance(model, TableEstimator):
         raise TypeError(
             f"Only a fitted tree, forest, boosted model or isolation forest of spinney can be exported to {format}, "
-            f"not a {type(model).__name__}. Of an ensemble of models, export the members in estimators_ one by one."
+            f"not {with_article(type(model).__name__)}. Of an ensemble of models, export the members in "
+            "estimators_ one by one."
         )
     check_is_fitted(model)
     if not model._predicts_alone:
         raise ValueError(
-            f"The scores of this {type(model).__name__} start from a {type(model.init_).__name__}, which {format} does "
-            "not support. Fit with init='constant'."
+            f"The scores of this {type(model).__name__} start from {with_article(type(model.init_).__name__)}, which "
+            f"{format} does not support. Fit with init='constant'."
         )
     fitted: FittedModel = model._fitted
     if isinstance(fitted, FittedAdaBoost):
@@ -316,11 +323,10 @@ def _fitted_of(model: object, format: str) -> Any:
         if type(fitted) is FittedBoosting:
             _check_scores(fitted, type(model).__name__, format)
         return fitted
-    is_median = hasattr(model, "predict") and fitted.trees()
-    reason = "it predicts a median of its trees" if is_median else "its predictions are not those of trees"
+    reason = _UNSUPPORTED.get(type(model).__name__, "its predictions are not those of trees")
     raise TypeError(
-        f"{type(model).__name__} cannot be exported to {format}: {reason}. Export a tree, a forest, boosting or an "
-        "isolation forest, or store this model with save."
+        f"{type(model).__name__} cannot be exported to {format}: {reason}. Export a tree, a forest, boosting for "
+        "classification or regression, or an isolation forest, or store this model with save."
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.columns import match_columns
+from spinney._data.display import with_article
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._model.file.codec import flag, saved_fields
@@ -75,7 +76,7 @@ class Predictor:
     def __repr__(self) -> str:
         model = self._saved.model
         size = f"{model.node_count} nodes" if isinstance(model, ModelOfTrees) else model.noun
-        return f"<Predictor of a {self._name}: {size}>"
+        return f"<Predictor of {with_article(self._name)}: {size}>"
 
     @property
     def schema(self) -> Schema:
@@ -107,7 +108,7 @@ class Predictor:
 
     def _require_offsets(self) -> None:
         if not self._saved.model.takes_offset:
-            raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
+            raise ValueError(f"offset is for gradient boosting, and this is {with_article(self._name)}. Leave it out.")
 
     def predict(self, X: TableLike, *, offset: ColumnLike = None) -> NDArray[Any]:
         """Predict each row, bit-identical to the saved estimator.
@@ -228,7 +229,7 @@ class CombinedPredictor(ABC):
                 setattr(self, attribute, ensemble[attribute])
 
     def __repr__(self) -> str:
-        return f"<Predictor of a {self._name}: {', '.join(self._names)}>"
+        return f"<Predictor of {with_article(self._name)}: {', '.join(self._names)}>"
 
     @abstractmethod
     def _flat(self, table: PickTable) -> Floats:
@@ -416,7 +417,7 @@ def _predictor_of(header: dict[str, Any], file: Any) -> Any:
             return VotePredictor(name, header, models)
         return StackPredictor(name, header, parameters, models)
     if kind not in FITTED_KINDS and name in MODULE_OF:
-        refuse(f"holds a {name}, an ensemble of several models. Read it with spinney.load.")
+        refuse(f"holds {with_article(name)}, an ensemble of several models. Read it with spinney.load.")
     saved = SavedModel.from_header(header, file)
     _check_name(name, kind, saved.classes is not None)
     return Predictor(saved, name, parameters)

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data.types import Floats, TableLike
+from spinney._estimator.table_estimator import TableEstimator
+from spinney._model.model import ModelOfTrees
 from spinney.inspect.explain.shap import ShapValues
 
 if TYPE_CHECKING:
@@ -75,6 +77,11 @@ class TreeExplainer:
                 "spinney; models of other libraries go to shap.TreeExplainer."
             )
         check_is_fitted(model)
+        if not isinstance(model, TableEstimator) or not isinstance(model._fitted, ModelOfTrees):
+            raise TypeError(
+                f"TreeExplainer does not support {type(model).__name__}. Pass a tree, a forest, gradient boosting, "
+                "AdaBoostClassifier or an imported model, or call model.shap_values(X) instead."
+            )
         _refuse_approximate(approximate)
         if model_output != "raw":
             raise ValueError(

@@ -310,7 +310,7 @@ def write_json(value: object, indent: int | None = None) -> str:
     return "".join(texts)
 
 
-def importance_frame(model: TableEstimator, backend: Backend | None = None) -> Any:
+def importance_frame(model: Estimator, backend: Backend | None = None) -> Any:
     """Return the columns and their importances: fractions of the decrease of the impurity (boosting: of the gain).
 
     In a tree with surrogates, a surrogate is credited with the gain of the split times its adjusted agreement.
@@ -344,7 +344,7 @@ def importance_frame(model: TableEstimator, backend: Backend | None = None) -> A
     return frame_of(importance_columns(model), backend)
 
 
-def importance_columns(model: TableEstimator) -> dict[str, list[Any]]:
+def importance_columns(model: Any) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`, without `n_splits` for models that are not made of trees."""
     is_ensemble = isinstance(model, Estimator) and not isinstance(model, TableEstimator)
     has_functions = isinstance(getattr(model, "functions_", None), FittedFunctions)
