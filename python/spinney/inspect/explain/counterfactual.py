@@ -253,9 +253,12 @@ def _failure(space: search.SearchSpace, goal: search.Goal, max_columns: int, nea
     names = ", ".join(repr(name) for name in free[:6]) + (f" and {len(free) - 6} more" if len(free) > 6 else "")
     if not free:
         return f"No column may change, so the prediction cannot become {goal.text}. Remove columns from fixed."
-    best = _text(*goal.prediction(nearest, wanted=True))
+    prediction, probability = goal.prediction(nearest, wanted=True)
+    best = f"closest prediction is {_text(prediction, None)}"
+    if probability is not None:
+        best = f"highest probability of {prediction} found is {probability:.0%}"
     how = "There is no change" if is_exact else "The search found no change"
     return (
         f"{how} of at most {plural(max_columns, 'column')} among {names} that leads to {goal.text}: the "
-        f"closest prediction is {best}. Allow more columns (max_columns, fixed) or wider ranges."
+        f"{best}. Allow more columns (max_columns, fixed) or wider ranges."
     )
