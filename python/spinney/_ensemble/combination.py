@@ -348,10 +348,10 @@ class BaseCombination(BaseEnsemble):
         """Contribution of each column to each prediction: weighted means of the members' Shapley values.
 
         A stack needs ``final_estimator="greedy"`` and ``refit=True``, because other final estimators are not weighted
-        means. The values are exact if the prediction is a sum of contributions. The probabilities of boosting and the
-        calibrated probabilities of a greedy stack are nonlinear functions of such a sum. Their contributions are
-        integrated along the straight line from the base value to the prediction (Aumann and Shapley 1974), so that they
-        still add up to the prediction.
+        means. They are exact for members whose `shap_values` explain the prediction itself. The probabilities of
+        boosting and the calibrated probabilities of a greedy stack are nonlinear functions of an explained score. Their
+        contributions are integrated along the straight line from the base value to the prediction (Aumann and Shapley
+        1974), so that they still add up to the prediction.
 
         Parameters
         ----------

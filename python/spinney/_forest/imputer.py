@@ -136,8 +136,9 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     Each column is first filled with its median (categories: the most frequent value). Then a forest is grown, and each
     missing value is replaced by the mean of the other rows' values, weighted by their proximity, which measures how
-    often two rows share a leaf (categories: the value with the largest weight). Both steps are repeated (Breiman and
-    Cutler 2003). Without a target, the forest learns to distinguish the rows from rows whose columns were shuffled.
+    often two rows share a leaf (categories: the value with the largest weight). Growing the forest and replacing
+    the values are repeated (Breiman and Cutler 2003). Without a target, the forest learns to distinguish the rows from
+    rows whose columns were shuffled.
 
     Notes
     -----

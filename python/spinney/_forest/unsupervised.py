@@ -204,7 +204,7 @@ _OF_TREES = GrowingEstimator._parameter_constraints
 class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
     """Encode rows by the leaves of random trees, grown without a target.
 
-    Similar rows share leaves, so that a linear model of the encoding is a smooth, non-linear model of the columns.
+    Similar rows share leaves, so that a linear model of the encoding is a non-linear model of the columns.
 
     See Also
     --------

@@ -104,7 +104,7 @@ def plot_losses(names: Sequence[str] | None = None) -> Figure:
     ----------
     names : sequence of str, optional
         Names in `spinney.teaching.margin_losses`: "0-1", "hinge", "exponential", "logistic", "squared", "squared
-        hinge", "Huber" (squared near the margin, linear below -1). None: all but the squared hinge.
+        hinge", "Huber" (the squared hinge for m ≥ -1, linear below). None: all but the squared hinge.
 
     Returns
     -------

@@ -224,9 +224,10 @@ def split_table(
 ) -> SplitTable:
     """Return every split of one column that a tree would consider at its root, with its gain.
 
-    Numbers are split halfway between adjacent values; categories into two sets (all bipartitions for multiclass
-    targets and up to ten categories, else in the order of their means); missing values are tried on either side and
-    alone. The best split is the root of a tree of depth 1 on this column.
+    Numbers are split halfway between adjacent values, and categories into two sets. The sets are those in the order of
+    the mean target of each category; for multiclass targets, all sets of up to ten categories, and beyond that those in
+    the order of each class probability. Missing values are tried on either side and alone. The best split is
+    the root of a tree of depth 1 on this column.
 
     Parameters
     ----------
