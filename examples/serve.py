@@ -36,6 +36,7 @@ def handler_of(model: Any) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             if self.path != "/predict" or not 0 < length <= MOST_BYTES:
+                self.close_connection = True  # the body is not read, and would be taken for the next request
                 self.send_json(404, {"error": "POST rows to /predict."})
                 return
             self.send_json(*answer(model, self.rfile.read(length)))
@@ -45,6 +46,8 @@ def handler_of(model: Any) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
+            if self.close_connection:
+                self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(data)
 

@@ -45,6 +45,11 @@ def test_the_service_answers_and_refuses_in_words(examples, tmp_path):
             assert asked(port, "no JSON")[0] == 400
             assert asked(port, "{}")[0] == 400
             assert asked(port, "{}", "/elsewhere")[0] == 404
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+                for path, status in (("/elsewhere", 404), ("/predict", 200)):  # a refused body is not the next request
+                    connection.request("POST", path, json.dumps({"rows": [row]}))
+                    response = connection.getresponse()
+                    assert (response.status, bool(response.read())) == (status, True)
         finally:
             server.shutdown()
             thread.join()

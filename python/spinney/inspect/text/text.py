@@ -198,7 +198,8 @@ def _reason(reader: TreeReader, node: int, step: Step, values: list[float]) -> s
         return f"{name} is {known}; {surrogate}, so {side.describe(show_missing=False)} replaces {branch}"
     if decision.is_default and reader.stored.is_partial(node):
         return f"{_unplaced(reader, node, values)}, so with most rows {branch}"
-    return f"{name} is {value}, so {branch}"
+    known = f"{name} is {value}"
+    return branch if branch == known else f"{known}, so {branch}"
 
 
 # ---- rules -------------------------------------------------------------------------------------------------------
