@@ -1,6 +1,7 @@
 // The table of boosting losses, and their values for rows.
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
@@ -15,6 +16,7 @@
 #include "arrays.h"
 #include "base/pairwise.h"
 #include "base/threads.h"
+#include "loss/distribution_rows.h"
 #include "loss/ordinal.h"
 #include "loss/row_loss.h"
 #include "loss/start.h"
@@ -31,6 +33,15 @@ std::vector<const LossTraits*> known_losses() {
   std::vector<const LossTraits*> found;
   for (const LossTraits& traits : all_losses)
     if (!traits.is_external) found.push_back(&traits);
+  return found;
+}
+
+std::vector<std::pair<double, double>> score_bounds(const std::string& name) {
+  constexpr double least_variance = 1e-300, far = 1e300;
+  const Loss loss = loss_named(name);
+  std::vector<std::pair<double, double>> found;
+  for (std::uint32_t k = 0; k < traits_of(loss).n_scores; ++k)
+    found.emplace_back(bounded_score(loss, k, least_variance, -far), bounded_score(loss, k, least_variance, far));
   return found;
 }
 
@@ -175,6 +186,8 @@ void init_traits(nb::module_& m) {
       .value("real", LossTargets::real)
       .value("non_negative", LossTargets::non_negative, "At least 0, and not all 0.")
       .value("positive", LossTargets::positive)
+      .value("counts", LossTargets::counts, "Whole numbers of at least 0, and not all 0.")
+      .value("unit_interval", LossTargets::unit_interval, "Above 0 and below 1.")
       .value("classes", LossTargets::classes);
   nb::enum_<LossUnit>(m, "LossUnit", "The unit of a loss.")
       .value("none", LossUnit::none)
@@ -207,6 +220,10 @@ void init_traits(nb::module_& m) {
       .def_ro("needs_damping", &LossTraits::needs_damping)
       .def_ro("has_delta", &LossTraits::has_delta,
               "Whether it is quadratic up to a quantile of the residuals and linear beyond.")
+      .def_prop_ro("is_distribution", &LossTraits::is_distribution,
+                   "Whether it is the negative log-likelihood of a distribution with a score for each parameter.")
+      .def_ro("has_location", &LossTraits::has_location,
+              "Whether its first score and its parameter, a variance, are in the unit of the residuals.")
       .def_ro("has_cuts", &LossTraits::has_cuts,
               "Whether its parameters are cuts between ordered classes: `ordinal_cuts`.")
       .def_ro("is_shift_invariant", &LossTraits::is_shift_invariant,
@@ -224,6 +241,8 @@ void init_losses(nb::module_& m) {
   m.attr("LEAST_DEVIATION") = least_deviation;
   m.def("boosting_losses", &known_losses, nb::rv_policy::reference,
         nb::sig("def boosting_losses() -> list[LossTraits]"), "The table of losses.");
+  m.def("score_bounds", &score_bounds, "name"_a,
+        "By score of a distribution: the lowest and the highest value that its parameter allows.");
   m.def("loss_link", &link_of, "name"_a, "parameter"_a, "The link from scores to predictions; see `predicted`.");
   m.def("loss_rows", &loss_rows, "name"_a, "parameter"_a, "target"_a, "scores"_a,
         "Loss of each row at its scores, (n_scores, n_rows). For a loss with a delta the parameter is delta: "

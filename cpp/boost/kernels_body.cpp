@@ -93,17 +93,14 @@ WholeSums sum_pairs(const Pair* pairs, const Row* rows, std::size_t n, double gr
 #include "boost/kernels_losses.h"
 
 template <class Loss>
-constexpr LossKernels kernels_of_loss{.gradients = fill_gradients<Loss>, .values = fill_values<Loss>};
-template <>
-constexpr LossKernels kernels_of_loss<MultinomialLoss>{};
-template <>
-constexpr LossKernels kernels_of_loss<NormalLoss>{};
-template <>
-constexpr LossKernels kernels_of_loss<OrdinalLoss>{};
-template <>
-constexpr LossKernels kernels_of_loss<ExternalLoss>{};
+constexpr LossKernels kernels_of_loss() {  // of losses with one score
+  if constexpr (requires { Loss::at(0.0, 0.0, 0.0).hessian; })
+    return {.gradients = fill_gradients<Loss>, .values = fill_values<Loss>};
+  else
+    return {};
+}
 
-#define SPINNEY_LOSS_KERNELS(id, Type, ...) kernels_of_loss<Type>,
+#define SPINNEY_LOSS_KERNELS(id, Type, ...) kernels_of_loss<Type>(),
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "boost/kernels.h"
 #include "learn/boosting_options.h"
 #include "learn/chunks.h"
+#include "loss/distribution_rows.h"
 #include "loss/losses.h"
 
 namespace spinney {
@@ -59,10 +60,9 @@ void fill_losses(const PlacedComponent& component, const double* target, const d
                                      component.cuts.size());
     return;
   }
-  if (component.loss != Loss::normal)
-    return kernels_of(component.loss).values(target, scores[0], n, {component.known()}, losses);
-  const double least = NormalLoss::least(component.parameter);
-  for (std::size_t i = 0; i < n; ++i) losses[i] = NormalLoss::value(target[i], scores[0][i], scores[1][i], least);
+  if (traits_of(component.loss).is_distribution())
+    return fill_distribution_losses(component.loss, component.parameter, {target, scores, n}, losses);
+  kernels_of(component.loss).values(target, scores[0], n, {component.known()}, losses);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace spinney {
 struct LossComponent {
   Loss loss = Loss::squared;
   double parameter = 0;        // Huber: a fraction 1 - this of residuals exceeds delta; the quantile; Tweedie's power;
-                               // the variance of all rows (normal); the number of ordered classes
+                               // the variance of all rows (has_location); the number of ordered classes
   std::uint32_t n_scores = 1;  // score columns: 1, or the number of classes (multinomial)
   double weight = 1;           // of its loss in the sum over all components
 };

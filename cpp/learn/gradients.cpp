@@ -9,6 +9,7 @@
 #include "base/math.h"
 #include "learn/chunks.h"
 #include "learn/scales.h"
+#include "loss/distribution_rows.h"
 #include "loss/losses.h"
 #include "loss/ordinal.h"
 #include "loss/row_loss.h"
@@ -85,7 +86,7 @@ std::vector<GradientSums> Gradients::fill_chunks(std::vector<LossSum>* losses) {
 void Gradients::fill_component(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
                                LossSum* loss) {
   if (component.loss == Loss::multinomial) return fill_classes(component, begin, end, sums, loss);
-  if (component.loss == Loss::normal) return fill_normal(component, begin, end, sums, loss);
+  if (traits_of(component.loss).is_distribution()) return fill_distribution(component, begin, end, sums, loss);
   if (component.loss == Loss::ordinal) return fill_ordinal(component, begin, end, sums, loss);
   const double *weight = state_.rows.weight == nullptr ? nullptr : state_.rows.weight + begin,
                *target = state_.target_of(component, state_.rows) + begin;
@@ -115,25 +116,39 @@ void Gradients::fill_ordinal(const PlacedComponent& component, std::size_t begin
     add_losses(component, y + begin, weights == nullptr ? nullptr : weights + begin, &from, end - begin, *loss);
 }
 
-void Gradients::fill_normal(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
-                            LossSum* loss) {
-  const double *y = state_.target_of(component, state_.rows), *mean = state_.rows.scores[component.first].data(),
-               *log_deviation = state_.rows.scores[component.first + 1].data();
-  const double least = NormalLoss::least(component.parameter);
-  Pair *of_mean = pairs_[component.first].data(), *of_deviation = pairs_[component.first + 1].data();
-  for (std::size_t r = begin; r < end; ++r) {
-    const double weight = state_.rows.weight == nullptr ? 1.0 : state_.rows.weight[r];
-    const NormalLoss::Row row = NormalLoss::at(y[r], mean[r], log_deviation[r], least);
-    const double scale = component.parameter * row.per_variance;
-    of_mean[r] = {static_cast<float>(weight * (-scale * row.residual)), static_cast<float>(weight * scale)};
-    of_deviation[r] = {static_cast<float>(weight * row.shortfall), static_cast<float>(2.0 * weight)};
+void Gradients::fill_distribution(const PlacedComponent& component, std::size_t begin, std::size_t end,
+                                  GradientSums* sums, LossSum* loss) {
+  constexpr std::size_t block = 256;
+  const std::uint32_t width = component.n_scores;
+  const double* target = state_.target_of(component, state_.rows);
+  std::vector<double> found(2 * width * block);
+  std::vector<const double*> scores(width);
+  std::vector<double*> gradients(width), hessians(width);
+  for (std::uint32_t k = 0; k < width; ++k) {
+    gradients[k] = found.data() + 2 * k * block;
+    hessians[k] = gradients[k] + block;
   }
-  add_sizes(of_mean + begin, end - begin, sums[0]);
-  add_sizes(of_deviation + begin, end - begin, sums[1]);
-  if (loss == nullptr) return;
-  const double* scores[] = {mean + begin, log_deviation + begin};
-  add_losses(component, y + begin, state_.rows.weight == nullptr ? nullptr : state_.rows.weight + begin, scores,
-             end - begin, *loss);
+  for (std::size_t at = begin; at < end; at += block) {
+    const std::size_t n = std::min(block, end - at);
+    for (std::uint32_t k = 0; k < width; ++k) scores[k] = state_.rows.scores[component.first + k].data() + at;
+    fill_distribution_gradients(component.loss, component.parameter, {target + at, scores.data(), n}, gradients.data(),
+                                hessians.data());
+    const double* weight = state_.rows.weight == nullptr ? nullptr : state_.rows.weight + at;
+    for (std::uint32_t k = 0; k < width; ++k) {
+      Pair* pairs = pairs_[component.first + k].data() + at;
+      for (std::size_t i = 0; i < n; ++i) {
+        const double w = weight == nullptr ? 1.0 : weight[i];
+        pairs[i] = {static_cast<float>(w * gradients[k][i]), static_cast<float>(w * hessians[k][i])};
+      }
+    }
+  }
+  for (std::uint32_t k = 0; k < width; ++k) {
+    add_sizes(pairs_[component.first + k].data() + begin, end - begin, sums[k]);
+    scores[k] = state_.rows.scores[component.first + k].data() + begin;
+  }
+  if (loss != nullptr)
+    add_losses(component, target + begin, state_.rows.weight == nullptr ? nullptr : state_.rows.weight + begin,
+               scores.data(), end - begin, *loss);
 }
 
 void Gradients::fill_classes(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,

@@ -48,8 +48,8 @@ class Gradients {
                       LossSum* loss);
   void fill_ordinal(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
                     LossSum* loss);
-  void fill_normal(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
-                   LossSum* loss);
+  void fill_distribution(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
+                         LossSum* loss);
   void fill_classes(const PlacedComponent& component, std::size_t begin, std::size_t end, GradientSums* sums,
                     LossSum* loss);
   LossSum sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;

@@ -44,9 +44,9 @@ void order_values(Tree& tree, const std::vector<std::int8_t>& monotone) {
 }
 
 bool is_damped(const BoostingParams& params, const PlacedComponent& component, std::uint32_t score) {
-  // The mean of a normal distribution is in the unit of the target: its steps do not diverge.
-  const bool is_mean = component.loss == Loss::normal && score == component.first;
-  return params.damp_steps && traits_of(component.loss).needs_damping && !is_mean;
+  // The location of a distribution is in the unit of the residuals: its steps do not diverge.
+  const LossTraits& traits = traits_of(component.loss);
+  return params.damp_steps && traits.needs_damping && !(traits.has_location && score == component.first);
 }
 
 void set_steps(BoostedTree& grown, const std::vector<WholeSums>& sums, const LeafScales& scales,

@@ -110,10 +110,10 @@ void RoundGrower::fill_roots(Interrupt& interrupt) {
 namespace {
 
 // Gains are summed in the unit of the loss. Gradients that are signs have no unit: their scores have equal weight.
-// Those of a normal distribution's mean are in units of a variance.
+// Those of the location of a distribution are in units of a variance.
 double weight_of_gain(const LossComponent& component, bool is_first, std::size_t n_parts) {
   const LossTraits& traits = traits_of(component.loss);
-  if (component.loss == Loss::normal && is_first) return component.weight / component.parameter;
+  if (traits.has_location && is_first) return component.weight / component.parameter;
   return traits.refits_leaves() && !traits.has_delta ? 1.0 / static_cast<double>(n_parts) : component.weight;
 }
 

@@ -7,13 +7,10 @@
 #include <cstddef>
 
 #include "base/math.h"
+#include "loss/distributions.h"
 
 namespace spinney {
 namespace {
-
-struct GradientPair {
-  double gradient, hessian;
-};
 
 struct SquaredLoss {  // (f - y)^2 / 2
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) { return {f - y, 1.0}; }
@@ -108,25 +105,6 @@ struct LogisticLoss {  // y is 0 or 1, f the log-odds
 };
 
 struct ExternalLoss {};  // a loss of several rows together, or a user-defined one
-
-// The negative log-likelihood of a normal distribution as a function of two scores: its mean and the logarithm of its
-// standard deviation. Second derivatives are expected values, so that steps follow the natural gradient. Those of the
-// mean are in units of the variance of all rows. If a deviation is e^10 times smaller than that, it may only grow.
-struct NormalLoss {
-  struct Row {
-    double residual, per_variance, shortfall;  // shortfall: 1 minus the squared residual in units of the variance
-  };
-  [[gnu::always_inline]] static inline Row at(double y, double mean, double log_deviation, double least) {
-    const double residual = y - mean, known = log_deviation > least ? log_deviation : least;
-    const double per_variance = exp_ieee(-2.0 * known), shortfall = 1.0 - residual * residual * per_variance;
-    return {residual, per_variance, log_deviation > least || shortfall < 0 ? shortfall : 0.0};
-  }
-  [[gnu::always_inline]] static inline double value(double y, double mean, double log_deviation, double least) {
-    const double known = log_deviation > least ? log_deviation : least, residual = y - mean;
-    return known + residual * residual * exp_ieee(-2.0 * known) / 2.0;
-  }
-  static double least(double variance) { return log_ieee(variance) / 2.0 - 10.0; }
-};
 
 // For all scores of a row at once: its kernels are softmax's.
 struct MultinomialLoss {

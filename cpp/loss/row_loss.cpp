@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/math.h"
+#include "loss/distribution_rows.h"
 #include "loss/losses.h"
 
 namespace spinney {
@@ -66,17 +67,23 @@ RowGradients gradients_of_ordinal(const std::vector<double>& cuts, const ScoredR
   return found;
 }
 
-RowGradients gradients_of_normal(double variance, const ScoredRows& rows) {
+std::vector<const double*> columns_of(const ScoredRows& rows) {
+  std::vector<const double*> found;
+  for (std::uint32_t k = 0; k < rows.n_scores; ++k) found.push_back(rows.score(k));
+  return found;
+}
+
+RowGradients gradients_of_distribution(const NamedLoss& loss, const ScoredRows& rows) {
   const std::size_t n = rows.target.size();
-  const double least = NormalLoss::least(variance);
-  RowGradients found{std::vector<double>(2 * n), std::vector<double>(2 * n, 2.0)};
-  for (std::size_t r = 0; r < n; ++r) {
-    const NormalLoss::Row row = NormalLoss::at(rows.target[r], rows.score(0)[r], rows.score(1)[r], least);
-    const double scale = variance * row.per_variance;
-    found.gradients[r] = -scale * row.residual;
-    found.hessians[r] = scale;
-    found.gradients[n + r] = row.shortfall;
+  RowGradients found{std::vector<double>(rows.n_scores * n), std::vector<double>(rows.n_scores * n)};
+  std::vector<double*> gradients, hessians;
+  for (std::uint32_t k = 0; k < rows.n_scores; ++k) {
+    gradients.push_back(found.gradients.data() + k * n);
+    hessians.push_back(found.hessians.data() + k * n);
   }
+  const std::vector<const double*> scores = columns_of(rows);
+  fill_distribution_gradients(loss.loss, loss.parameter, {rows.target.data(), scores.data(), n}, gradients.data(),
+                              hessians.data());
   return found;
 }
 
@@ -94,10 +101,9 @@ std::vector<double> row_losses(const NamedLoss& loss, const ScoredRows& rows) {
   if (loss.loss == Loss::multinomial) {
     proba_of(rows, &found);
     for (std::size_t r = 0; r < n; ++r) found[r] -= rows.score(static_cast<std::uint32_t>(rows.target[r]))[r];
-  } else if (loss.loss == Loss::normal) {
-    const double least = NormalLoss::least(loss.parameter);
-    for (std::size_t r = 0; r < n; ++r)
-      found[r] = NormalLoss::value(rows.target[r], rows.score(0)[r], rows.score(1)[r], least);
+  } else if (loss.traits().is_distribution()) {
+    const std::vector<const double*> scores = columns_of(rows);
+    fill_distribution_losses(loss.loss, loss.parameter, {rows.target.data(), scores.data(), n}, found.data());
   } else if (loss.loss == Loss::ordinal) {
     for (std::size_t r = 0; r < n; ++r)
       found[r] = OrdinalLoss::value(static_cast<std::size_t>(rows.target[r]), rows.scores[r], loss.cuts.data(),
@@ -112,7 +118,7 @@ std::vector<double> row_losses(const NamedLoss& loss, const ScoredRows& rows) {
 
 RowGradients row_gradients(const NamedLoss& loss, const ScoredRows& rows) {
   if (loss.loss == Loss::multinomial) return gradients_of_classes(rows);
-  if (loss.loss == Loss::normal) return gradients_of_normal(loss.parameter, rows);
+  if (loss.traits().is_distribution()) return gradients_of_distribution(loss, rows);
   if (loss.loss == Loss::ordinal) return gradients_of_ordinal(loss.cuts, rows);
   const std::size_t n = rows.target.size();
   const bool is_of_distance = loss.traits().unit != LossUnit::none;

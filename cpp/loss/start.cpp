@@ -8,6 +8,7 @@
 
 #include "base/log_exp.h"
 #include "base/pairwise.h"
+#include "loss/distribution_rows.h"
 
 namespace spinney {
 
@@ -71,6 +72,84 @@ Values of_normal(const StartRows& rows) {
     return off * off;
   });
   return {mean, log_of(std::max(variance, least * least)) / 2};
+}
+
+Values of_log_normal(const StartRows& rows) {
+  const Values logs = each_row(rows.target.size(), [&](std::size_t r) { return log_of(rows.target[r]); });
+  return of_normal({logs, rows.weight, rows.offset, rows.n_scores});
+}
+
+// ---- distributions --------------------------------------------------------------------------------------
+
+// Scores near those of least loss, from moments without offsets.
+Values first_scores(Loss loss, const StartRows& rows) {
+  const double mean = mean_of(rows, [&](std::size_t r) { return rows.target[r]; });
+  const double spread = mean_of(rows, [&](std::size_t r) { return (rows.target[r] - mean) * (rows.target[r] - mean); });
+  const double variance = std::max(spread, 1e-12 * mean * mean + 1e-300);
+  if (loss == Loss::student_t) {
+    const double median = quantile({rows.target, rows.weight, nullptr, 1}, 0.5, false);
+    const Values sizes = each_row(rows.target.size(), [&](std::size_t r) { return std::abs(rows.target[r] - median); });
+    const double middle = 1.4 * quantile({sizes, rows.weight, nullptr, 1}, 0.5, false);
+    const double scale = middle > 0 ? middle : std::sqrt(variance);
+    return {median, log_of(std::max(scale, least_deviation * std::max(1.0, std::abs(median)))), log_of(4.0)};
+  }
+  if (loss == Loss::gamma_distribution) return {log_of(mean), log_of(mean * mean / variance)};
+  if (loss == Loss::negative_binomial)
+    return {log_of(mean), log_of(mean * mean / std::max(variance - mean, 1e-3 * mean))};
+  if (loss == Loss::beta) return {log_of(mean / (1 - mean)), log_of(std::max(mean * (1 - mean) / variance - 1, 0.01))};
+  const double zeros = mean_of(rows, [&](std::size_t r) { return rows.target[r] > 0 ? 0.0 : 1.0; });
+  const double counted = mean / (1 - zeros), additional = std::clamp(zeros - exp_of(-counted), 0.01, 0.99);
+  return {log_of(counted), log_of(additional / (1 - additional))};
+}
+
+// Fisher scoring with the diagonal of the information; steps are halved until the loss does not rise.
+Values of_distribution(Loss loss, const StartRows& rows) {
+  constexpr int most_rounds = 100, most_halvings = 12;
+  const std::size_t n = rows.target.size();
+  Values constants = first_scores(loss, rows);
+  const std::size_t width = constants.size();
+  const NamedLoss named{loss, exp_of(2 * constants[1]), {}};  // the parameter is read if the loss has a location
+  const double unit = named.traits().has_location ? std::sqrt(named.parameter) : 1.0;
+  Values scores(width * n);
+  const auto place = [&](const Values& at) {
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      scores[i] = at[i / n] + (rows.offset == nullptr ? 0.0 : rows.offset[i]);
+  };
+  const ScoredRows scored{rows.target, scores.data(), rows.n_scores};
+  const auto loss_at = [&](const Values& at) {
+    place(at);
+    const Values losses = row_losses(named, scored);
+    return mean_of(rows, [&](std::size_t r) { return losses[r]; });
+  };
+  double least = loss_at(constants);
+  for (int round = 0; round < most_rounds; ++round) {
+    place(constants);
+    const RowGradients found = row_gradients(named, scored);
+    Values step(width);
+    double longest = 0;
+    for (std::size_t k = 0; k < width; ++k) {
+      const double g = mean_of(rows, [&](std::size_t r) { return found.gradients[k * n + r]; });
+      const double h = mean_of(rows, [&](std::size_t r) { return found.hessians[k * n + r]; });
+      const double most = k == 0 ? unit : 1.0;
+      step[k] = std::clamp(-g / std::max(h, 1e-300), -most, most);
+      longest = std::max(longest, std::abs(step[k]) / most);
+    }
+    if (longest < 1e-10) break;
+    double factor = 1;
+    bool is_lower = false;
+    for (int i = 0; i < most_halvings && !is_lower; ++i, factor /= 2) {
+      Values next(width);
+      for (std::size_t k = 0; k < width; ++k)
+        next[k] = bounded_score(loss, static_cast<std::uint32_t>(k), named.parameter, constants[k] + factor * step[k]);
+      const double at_next = loss_at(next);
+      is_lower = at_next < least;
+      if (!is_lower) continue;
+      constants = next;
+      least = at_next;
+    }
+    if (!is_lower) break;
+  }
+  return constants;
 }
 
 // ---- classes --------------------------------------------------------------------------------------------
@@ -280,6 +359,10 @@ std::vector<double> best_constants(const NamedLoss& loss, const StartRows& rows)
       return log_proba(rows);
     case LossStart::normal:
       return of_normal(rows);
+    case LossStart::log_normal:
+      return of_log_normal(rows);
+    case LossStart::distribution:
+      return of_distribution(loss.loss, rows);
     case LossStart::balance:
       return {balance(loss, rows)};
   }

@@ -19,7 +19,9 @@ enum class LossTargets : std::uint8_t {
   real,
   non_negative,  // and not all 0
   positive,
-  classes,  // 0, 1, …
+  counts,         // whole numbers of at least 0, and not all 0
+  unit_interval,  // above 0 and below 1
+  classes,        // 0, 1, …
 };
 
 // The unit of a loss: none, as for a likelihood; the target's unit; its square.
@@ -35,6 +37,8 @@ enum class LossStart : std::uint8_t {
   half_log_odds,  // the same, halved
   log_proba,      // log frequencies of all classes
   normal,         // mean and log standard deviation
+  log_normal,     // the same of the logarithm of the target
+  distribution,   // by Fisher scoring
   balance,        // the root of the gradient sum
 };
 
@@ -66,11 +70,13 @@ struct LossTraits {
   bool is_external = false;         // the caller sets gradients before each round; the loss is unknown here
   bool has_delta = false;           // its parameter is a quantile of the residuals, beyond which the loss is linear
   bool is_smooth = false;           // the transition is smooth: delta must be positive
+  bool has_location = false;        // its first score and its parameter, a variance, are in the unit of the residuals
   bool has_cuts = false;            // its parameters are cuts between ordered classes, fitted to the scores of a round
 
   constexpr bool of_classes() const { return targets == LossTargets::classes; }
   constexpr bool refits_leaves() const { return refit != LeafRefit::none; }
   constexpr bool has_scores() const { return n_scores != 1; }
+  constexpr bool is_distribution() const { return n_scores > 1; }
   // Leaf values and losses are sums over rows, so that rows may be distributed.
   constexpr bool is_additive() const { return !refits_leaves() && !has_delta && !has_cuts && !is_external; }
   // The quantile of the initial score and of the leaves.
@@ -135,7 +141,30 @@ struct LossTraits {
        .needs_damping = true)                                                                                         \
   LOSS(normal, NormalLoss, .name = "normal",                                                                          \
        .text = "a mean and a standard deviation for each row (`predict_std`), by maximum likelihood",                 \
-       .link = "normal", .n_scores = 2, .start = LossStart::normal, .needs_damping = true)                            \
+       .link = "normal", .n_scores = 2, .start = LossStart::normal, .needs_damping = true, .has_location = true)      \
+  LOSS(log_normal, LogNormalLoss, .name = "log_normal",                                                               \
+       .text = "a normal distribution of the logarithm of the target for each row", .targets = LossTargets::positive, \
+       .link = "log_normal", .n_scores = 2, .start = LossStart::log_normal, .needs_damping = true,                    \
+       .has_location = true)                                                                                          \
+  LOSS(student_t, StudentLoss, .name = "student_t",                                                                   \
+       .text = "Student's t distribution for each row, whose tails are heavier than those of a normal distribution",  \
+       .link = "student_t", .n_scores = 3, .start = LossStart::distribution, .needs_damping = true,                   \
+       .has_location = true)                                                                                          \
+  LOSS(gamma_distribution, GammaDistributionLoss, .name = "gamma_distribution",                                       \
+       .text = "a gamma distribution for each row, with a mean and a shape", .targets = LossTargets::positive,        \
+       .link = "gamma_distribution", .n_scores = 2, .start = LossStart::distribution, .needs_damping = true)          \
+  LOSS(negative_binomial, NegativeBinomialLoss, .name = "negative_binomial",                                          \
+       .text = "a negative binomial distribution of counts for each row, with a mean and a size",                     \
+       .targets = LossTargets::counts, .link = "negative_binomial", .n_scores = 2, .start = LossStart::distribution,  \
+       .needs_damping = true)                                                                                         \
+  LOSS(beta, BetaLoss, .name = "beta",                                                                                \
+       .text = "a beta distribution of fractions for each row, with a mean and a precision",                          \
+       .targets = LossTargets::unit_interval, .link = "beta", .n_scores = 2, .start = LossStart::distribution,        \
+       .needs_damping = true)                                                                                         \
+  LOSS(zero_inflated_poisson, ZeroInflatedPoissonLoss, .name = "zero_inflated_poisson",                               \
+       .text = "a Poisson distribution of counts for each row, with a probability of additional zeros",               \
+       .targets = LossTargets::counts, .link = "zero_inflated_poisson", .n_scores = 2,                                \
+       .start = LossStart::distribution, .needs_damping = true)                                                       \
   LOSS(outside, ExternalLoss, .name = "outside", .needs_damping = true, .is_external = true)
 
 #define SPINNEY_LOSS_ENUMERATOR(id, Type, ...) id,

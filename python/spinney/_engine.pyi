@@ -641,7 +641,13 @@ class LossTargets(enum.Enum):
 
     positive = 2
 
-    classes = 3
+    counts = 3
+    """Whole numbers of at least 0, and not all 0."""
+
+    unit_interval = 4
+    """Above 0 and below 1."""
+
+    classes = 5
 
 class LossUnit(enum.Enum):
     """The unit of a loss."""
@@ -721,6 +727,18 @@ class LossTraits:
         """
 
     @property
+    def is_distribution(self) -> bool:
+        """
+        Whether it is the negative log-likelihood of a distribution with a score for each parameter.
+        """
+
+    @property
+    def has_location(self) -> bool:
+        """
+        Whether its first score and its parameter, a variance, are in the unit of the residuals.
+        """
+
+    @property
     def has_cuts(self) -> bool:
         """
         Whether its parameters are cuts between ordered classes: `ordinal_cuts`.
@@ -740,6 +758,11 @@ LEAST_DEVIATION: float = 1e-08
 
 def boosting_losses() -> list[LossTraits]:
     """The table of losses."""
+
+def score_bounds(name: str) -> list[tuple[float, float]]:
+    """
+    By score of a distribution: the lowest and the highest value that its parameter allows.
+    """
 
 def loss_link(name: str, parameter: float) -> str:
     """The link from scores to predictions; see `predicted`."""

@@ -78,6 +78,20 @@ DEFAULT_SETTINGS = {"n_estimators": "auto", "n_iter_no_change": 5}
 NORMAL = {"normal": values(loss="normal"), "normal, vectors": values(loss="normal", leaves="vector")}
 enter_models("boosting", NORMAL, HOLES, VALUES)
 enter_models("boosting, default settings", {"normal": values(loss="normal", **DEFAULT_SETTINGS)}, HOLES, VALUES)
+FRACTIONS = (VALUES - VALUES.min() + 1) / (VALUES.max() - VALUES.min() + 2)
+ROWS_OF_DISTRIBUTIONS = {
+    **dict.fromkeys(("log_normal", "student_t", "gamma_distribution"), VALUES + 11),
+    **dict.fromkeys(("negative_binomial", "zero_inflated_poisson"), COUNTS),
+    "beta": FRACTIONS,
+}
+for of_rows, target in ROWS_OF_DISTRIBUTIONS.items():
+    enter_models("boosting distributions", {of_rows: values(loss=of_rows)}, HOLES, target)
+enter_models(
+    "boosting distributions, default settings",
+    {"log_normal": values(loss="log_normal", **DEFAULT_SETTINGS)},
+    HOLES,
+    VALUES + 11,
+)
 OWN = {"own formula": values(loss=lambda y, f: np.logaddexp(f - y, y - f) + (f - y) ** 2 / 9)}
 enter_models("boosting", OWN, HOLES, VALUES)
 OF_COSTS = {"costs": classes(cost_matrix=[[0, 5], [1, 0]]), "priors": classes(priors=[0.8, 0.2])}

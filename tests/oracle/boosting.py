@@ -6,6 +6,7 @@ Equivalent to (and much slower than) the engine, whose sums are whole numbers; a
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy import stats
 from scipy.optimize import minimize
 
 
@@ -26,6 +27,32 @@ def ordinal_cuts(codes, f, weight, n_classes):
     start = np.log(below / (1 - below)) + np.average(f, weights=weight)
     steps = minimize(loss, np.concatenate([start[:1], np.log(np.diff(start))]), method="BFGS", tol=1e-9).x
     return steps[0] + np.concatenate([[0.0], np.cumsum(np.exp(steps[1:]))])
+
+
+def distribution(loss, scores):
+    """The distribution of each row at its scores, (n_scores, n_rows), by scipy; ZIP has none."""
+    first, second = scores[0], np.exp(scores[1])
+    if loss == "normal":
+        return stats.norm(first, second)
+    if loss == "log_normal":
+        return stats.lognorm(second, scale=np.exp(first))
+    if loss == "student_t":
+        return stats.t(2 + np.exp(scores[2]), first, second)
+    if loss == "gamma_distribution":
+        return stats.gamma(second, scale=np.exp(first) / second)
+    if loss == "negative_binomial":
+        return stats.nbinom(second, second / (second + np.exp(first)))
+    mean = 1 / (1 + np.exp(-first))
+    return stats.beta(mean * second, (1 - mean) * second)
+
+
+def log_likelihood(loss, y, scores):
+    """The logarithm of the density, or of the probability of a count, at the target of each row."""
+    if loss == "zero_inflated_poisson":
+        zero = 1 / (1 + np.exp(-scores[1]))
+        return np.log((y == 0) * zero + (1 - zero) * stats.poisson(np.exp(scores[0])).pmf(y))
+    of_rows = distribution(loss, scores)
+    return of_rows.logpmf(y) if loss == "negative_binomial" else of_rows.logpdf(y)
 
 
 def gradients(loss, y, f, parameter=0.0):

@@ -36,6 +36,7 @@ from spinney._estimator.rate_search import ATTRIBUTES as RATE_ATTRIBUTES
 from spinney._estimator.rate_search import adopt, is_searched, search_rate
 from spinney._estimator.support import SAVED_RANGES
 from spinney._model.boosting import FittedBoosting
+from spinney._model.distributions import DISTRIBUTIONS
 from spinney._model.file.codec import SavedState, array, columns, integer, number, numbers, optional, table, text
 from spinney._model.file.container import refuse
 from spinney._model.lazy_sequence import LazySequence
@@ -390,8 +391,8 @@ class BaseBoosting(BoosterParameters, SumOfTrees):
 
     def _score_names(self) -> list[str]:
         """Return the names of the scores, if there are several."""
-        if self.boosting_.link == "normal":
-            return ["the mean", "the logarithm of the standard deviation"]
+        if self.boosting_.link in DISTRIBUTIONS:
+            return [f"the {name}" for name in DISTRIBUTIONS[self.boosting_.link].score_names]
         return [f"output {k}" for k in range(self.boosting_.n_scores)]
 
     def _about(self) -> About:

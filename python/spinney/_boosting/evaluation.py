@@ -18,6 +18,7 @@ from spinney._boosting.settings import Metric
 from spinney._data.select import pick_table
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.metrics import NamedScorer
+from spinney._model.distributions import PredictedDistribution, distributions_of
 
 Labels = list[NDArray[Any]]  # of each output
 _LEAST_IS_BEST = ("_error", "_loss", "_deviance")  # name endings of scikit-learn's metrics that are losses
@@ -26,6 +27,8 @@ _LEAST_IS_BEST = ("_error", "_loss", "_deviance")  # name endings of scikit-lear
 class ScoredModel(Protocol):
     """A model that turns scores into predictions."""
 
+    @property
+    def link(self) -> str: ...
     def labels(self, codes: NDArray[np.intp], classes: Labels) -> NDArray[Any]: ...
     def score_codes(self, scores: Floats) -> NDArray[np.intp]: ...
     def predicted(self, scores: Floats) -> Floats: ...
@@ -172,6 +175,9 @@ class _ScoredEstimator:
 
     def predict_proba(self, X: TableLike) -> Floats:
         return self._model.by_output(self._model.predicted(self._scores_of(X)))
+
+    def predict_distribution(self, X: TableLike) -> PredictedDistribution:
+        return distributions_of(self._model.link, self._scores_of(X))
 
     def decision_function(self, X: TableLike) -> Floats:
         scores = self._scores_of(X)

@@ -38,7 +38,7 @@ from spinney._boosting.learning_rows import (
     split_validation,
     store_with_table,
 )
-from spinney._boosting.loss import CustomLosses, Loss
+from spinney._boosting.loss import TRAITS, CustomLosses, Loss
 from spinney._boosting.options.compatibility import (
     allows_linear_leaves,
     check_combined,
@@ -428,7 +428,7 @@ class BoostingFit:
     # ---- result --------------------------------------------------------------------------------------
 
     def _result(self, recipe: Recipe, rounds: Rounds | MeanThenDeviation, task: Task) -> FitResult:
-        task = self._with_cuts(rounds, task)
+        task = self._with_calibrated_start(rounds, self._with_cuts(rounds, task))
         settings, earlier, rows, is_one = self._settings, self._earlier, task.rows, len(task.splits) == 1
         calibration = rounds.calibration(task) if settings.calibrates and not is_one else None
         model, step, n_dropped = rounds.result(), tree_learning_rate(settings, recipe), rounds.n_dropped
@@ -467,6 +467,23 @@ class BoostingFit:
             which, scores = found
             link = task.loss.link_at(task.rows.target[which], scores, task.rows.weights()[which])
         task = replace(task, loss=replace(task.loss, link=link))
+        rounds.make_model = task.model
+        return task
+
+    def _with_calibrated_start(self, rounds: Rounds | MeanThenDeviation, task: Task) -> Task:
+        """Return the task with initial scores of distributions that minimise the loss of the out-of-fold scores.
+
+        The training errors of a mean are too small, and so is the spread that is fitted to them.
+        """
+        is_distribution = task.loss.custom is None and TRAITS[task.loss.name].is_distribution
+        if not isinstance(rounds, Rounds) or not is_distribution or len(task.splits) == 1:
+            return task
+        found = rounds.out_of_fold_scores(task)
+        if found is None:
+            return task
+        which, scores = found
+        shift = task.loss.constants(task.rows.target[which], task.rows.weights()[which], scores)
+        task = replace(task, start=task.start + shift)
         rounds.make_model = task.model
         return task
 

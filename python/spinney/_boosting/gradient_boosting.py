@@ -205,6 +205,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     refit = new_data.refit
     predict_distribution = intervals.predict_distribution
     predict_std = intervals.predict_std
+    predict_quantiles = intervals.predict_quantiles
     predict_uncertainty = intervals.predict_uncertainty
     predict_support = support.predict_support
     predict_or_abstain = support.predict_or_abstain

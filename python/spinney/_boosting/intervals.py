@@ -10,12 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.boosting import BaseBoosting
 from spinney._boosting.calibration import Calibration
+from spinney._boosting.loss import distribution_of
 from spinney._data.reproducible import exp
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.conformal import CalibrationRows, check_coverage, class_sets
 from spinney._estimator.estimator import only_if
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.target import read_weights
+from spinney._model.distributions import DISTRIBUTIONS, PredictedDistribution
 from spinney.inspect.explain import coverage as coverage_methods
 
 Booster = TypeVar("Booster", bound=BaseBoosting)
@@ -165,19 +167,6 @@ def predict_set(
 coverage_report = only_if(_why_not_calibrated)(coverage_methods.coverage_report)
 
 
-class NormalPrediction(NamedTuple):
-    """Mean and standard deviation of each row's target; returned by `predict_distribution`.
-
-    Attributes
-    ----------
-    mean, std : ndarray of shape (n_samples,)
-        In the unit of the target.
-    """
-
-    mean: Floats
-    std: Floats
-
-
 class Uncertainty(NamedTuple):
     """Uncertainty of each prediction as two variances; returned by `predict_uncertainty`.
 
@@ -193,41 +182,55 @@ class Uncertainty(NamedTuple):
     knowledge: Floats
 
 
-def _why_no_deviation(model: BaseBoosting) -> str | None:
+def _why_no_distribution(model: BaseBoosting) -> str | None:
+    if distribution_of(vars(model).get("loss")) is not None:
+        return None
+    names = ", ".join(map(repr, DISTRIBUTIONS))
+    return f"needs a distribution of each row's target. Fit with loss='normal', or another of {names}."
+
+
+def _why_not_normal(model: BaseBoosting) -> str | None:
     if vars(model).get("loss") == "normal":
         return None
     return "needs a model of the standard deviation of each row. Fit with loss='normal'."
 
 
-@only_if(_why_no_deviation)
-def predict_distribution(model: BaseBoosting, X: TableLike, *, offset: ArrayLike | None = None) -> NormalPrediction:
-    """Mean and standard deviation of each row's target, for models with ``loss="normal"``.
+def _distributions(model: BaseBoosting, X: TableLike, offset: ArrayLike | None) -> PredictedDistribution:
+    return model.boosting_.distributions(model._scores(X, offset))
+
+
+@only_if(_why_no_distribution)
+def predict_distribution(
+    model: BaseBoosting, X: TableLike, *, offset: ArrayLike | None = None
+) -> PredictedDistribution:
+    """Distribution of each row's target, for losses that are the name of a distribution, such as "normal".
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Rows.
-    offset : array-like of shape (n_samples, 2), optional
-        Added to the mean and to the logarithm of the standard deviation, as in `fit`.
+    offset : array-like of shape (n_samples, n_scores), optional
+        Added to the scores, as in `fit`: for ``loss="normal"`` to the mean and to the logarithm of the standard
+        deviation.
 
     Returns
     -------
-    NormalPrediction
-        ``mean`` and ``std``, ndarrays of shape (n_samples,).
+    PredictedDistribution
+        Its ``parameters``, ``mean`` and ``std`` are ndarrays of shape (n_samples,); the methods ``quantile(levels)``,
+        ``cdf(y)``, ``log_likelihood(y)`` and ``crps(y)`` evaluate it. ``mean, std = …`` unpacks two of them.
     """
-    scores = model._scores(X, offset)
-    return NormalPrediction(scores[:, 0].copy(), exp(scores[:, 1]))
+    return _distributions(model, X, offset)
 
 
-@only_if(_why_no_deviation)
+@only_if(_why_no_distribution)
 def predict_std(model: BaseBoosting, X: TableLike, *, offset: ArrayLike | None = None) -> Floats:
-    """Predict the standard deviation of each row's target, for models with ``loss="normal"``.
+    """Predict the standard deviation of each row's target, for losses that are the name of a distribution.
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features)
         Rows.
-    offset : array-like of shape (n_samples, 2), optional
+    offset : array-like of shape (n_samples, n_scores), optional
         As in `predict_distribution`.
 
     Returns
@@ -235,10 +238,38 @@ def predict_std(model: BaseBoosting, X: TableLike, *, offset: ArrayLike | None =
     ndarray of shape (n_samples,)
         In the unit of the target.
     """
-    return exp(model._scores(X, offset)[:, 1])
+    return np.asarray(_distributions(model, X, offset).std)
 
 
-@only_if(_why_no_deviation)
+@only_if(_why_no_distribution)
+def predict_quantiles(
+    model: BaseBoosting,
+    X: TableLike,
+    quantiles: ArrayLike = (0.025, 0.5, 0.975),
+    *,
+    offset: ArrayLike | None = None,
+) -> Floats:
+    """Predict quantiles of each row's target, for losses that are the name of a distribution, such as "normal".
+
+    Parameters
+    ----------
+    X : table of shape (n_samples, n_features)
+        Rows.
+    quantiles : float or sequence of float, default=(0.025, 0.5, 0.975)
+        Above 0 and below 1, in any order. Those of counts are the least counts whose probability, together with that
+        of all lower ones, reaches the quantile.
+    offset : array-like of shape (n_samples, n_scores), optional
+        As in `predict_distribution`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_quantiles) or (n_samples,)
+        Quantiles; (n_samples,) if `quantiles` is one number.
+    """
+    return _distributions(model, X, offset).quantile(quantiles)
+
+
+@only_if(_why_not_normal)
 def predict_uncertainty(
     model: BaseBoosting, X: TableLike, n_members: int = 10, *, offset: ArrayLike | None = None
 ) -> Uncertainty:

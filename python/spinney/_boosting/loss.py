@@ -17,12 +17,14 @@ import spinney._engine as _engine
 from spinney._boosting.learning_rows import LearningRows
 from spinney._data.reproducible import exp
 from spinney._data.types import Floats
+from spinney._model.distributions import DISTRIBUTIONS, PredictedDistribution
 from spinney._model.links import ordinal_link
 
 ClassLossName = Literal["log_loss", "ordinal", "exponential", "focal", "smooth_hinge"]
 RegressionLossName = Literal[
     "squared_error", "absolute_error", "huber", "log_cosh", "quantile", "expectile", "poisson", "gamma", "tweedie",
-    "mape", "normal", "squared_log_error",
+    "mape", "squared_log_error", "normal", "log_normal", "student_t", "gamma_distribution", "negative_binomial", "beta",
+    "zero_inflated_poisson",
 ]  # fmt: skip
 TRAITS = {traits.name: traits for traits in _engine.boosting_losses()}
 _SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are float32
@@ -43,6 +45,16 @@ class LossObject(Protocol):
 
 UserFunction = Callable[[Any, Any], Any]  # a formula loss(y, f), or an objective that returns gradients and hessians
 CustomLoss = UserFunction | LossObject
+
+
+def distribution_of(loss: object) -> type[PredictedDistribution] | None:
+    """Return the distribution that a loss predicts for each row; None if it predicts a number."""
+    return DISTRIBUTIONS.get(loss) if isinstance(loss, str) else None
+
+
+def may_learn_mean_first(loss: object) -> bool:
+    """Return whether boosting on folds learns the mean of a distribution before its standard deviation."""
+    return loss in ("normal", "log_normal") if isinstance(loss, str) else False
 
 
 @dataclass(frozen=True)
@@ -192,10 +204,10 @@ class Loss:
     def in_units(self, rows: LearningRows) -> Loss:
         """Return the loss with weights of its outputs that make it independent of the units of the targets.
 
-        The parameter of a normal distribution is the variance of all rows.
+        The parameter of a distribution with a location is the variance of all rows.
         """
         used, weights = rows.used, rows.weights_view[rows.used]
-        if self.name == "normal" and rows.target.ndim == 1:
+        if self.custom is None and TRAITS[self.name].has_location and rows.target.ndim == 1:
             offset = None if rows.offset is None else rows.offset[:, used]
             deviation = exp(self.constants(rows.target[used], weights, offset)[1])
             return replace(self, parameter=float(deviation) ** 2)
@@ -207,16 +219,24 @@ class Loss:
         return replace(self, by_output=tuple(parts))
 
 
+_ALLOWED_TARGETS: dict[_engine.LossTargets, tuple[str, Callable[[Floats], NDArray[np.bool_]]]] = {
+    _engine.LossTargets.positive: ("targets above 0", lambda y: y > 0),
+    _engine.LossTargets.non_negative: ("targets of at least 0", lambda y: y >= 0),
+    _engine.LossTargets.counts: ("whole numbers of at least 0 as targets", lambda y: (y >= 0) & (y == np.floor(y))),
+    _engine.LossTargets.unit_interval: ("targets above 0 and below 1", lambda y: (y > 0) & (y < 1)),
+}
+
+
 def _check_targets(loss: str, y: Floats, used: NDArray[np.bool_], name: str) -> None:
     wanted = TRAITS[loss].targets
-    bad = ~(y > 0) if wanted is _engine.LossTargets.positive else ~(y >= 0)
-    if wanted in (_engine.LossTargets.real, _engine.LossTargets.classes):
+    if wanted not in _ALLOWED_TARGETS:
         return
-    rows = np.flatnonzero(bad & used)
+    allowed, is_allowed = _ALLOWED_TARGETS[wanted]
+    rows = np.flatnonzero(~is_allowed(y) & used)
     if len(rows):
-        bound = "above 0" if wanted is _engine.LossTargets.positive else "of at least 0"
-        raise ValueError(f"loss={loss!r} needs targets {bound}. Row {rows[0]} of {name} has {y[rows[0]]:g}.")
-    if wanted is _engine.LossTargets.non_negative and name == "y" and not y[used].sum() > 0:
+        raise ValueError(f"loss={loss!r} needs {allowed}. Row {rows[0]} of {name} has {y[rows[0]]:g}.")
+    may_be_zero = wanted in (_engine.LossTargets.non_negative, _engine.LossTargets.counts)
+    if may_be_zero and name == "y" and not y[used].sum() > 0:
         raise ValueError(f"loss={loss!r} needs a target above 0 in some row. All of y is 0.")
 
 

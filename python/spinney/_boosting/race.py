@@ -48,7 +48,8 @@ def race(settings: BoostingSettings, recipe: Recipe, rounds: Rounds, task: Task,
     entries = [(other, [task]) for other in challengers(recipe, task.schema.n_categories)]
     if settings.feature_combinations == "auto" and task.rows.n_used > _FEWEST_ROWS:
         entries.append((recipe, _with_combined_columns(settings, recipe, rounds, task, start)))
-    most = (1 + _TOLERANCE) * _held_out_loss(rounds.members[:_N_TRIALS])
+    least = _held_out_loss(rounds.members[:_N_TRIALS])
+    most = (1 + _TOLERANCE if least > 0 else 1 - _TOLERANCE) * least  # likelihoods may be of either sign
     teams, tasks = [rounds.members], [task]
     for other, variants in entries:
         if found := _best_boosters(partial(start, settings, other), variants, most):

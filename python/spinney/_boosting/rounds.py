@@ -26,12 +26,12 @@ from spinney._boosting.calibration import Calibration, error_ratio_of_mean, out_
 from spinney._boosting.checkpoint import Checkpoint
 from spinney._boosting.evaluation import Evaluations
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import Loss, named_loss
+from spinney._boosting.loss import Loss, may_learn_mean_first, named_loss
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings, RoundSettings
 from spinney._boosting.task import Task
 from spinney._data.display import warn
-from spinney._data.reproducible import log
+from spinney._data.reproducible import exp, log
 from spinney._data.types import Floats
 from spinney._estimator.parallel import Progress
 from spinney._model.boosting import FittedBoosting
@@ -390,22 +390,29 @@ StartRounds = Callable[[BoostingSettings, Recipe, Task], Rounds]
 
 
 def fits_mean_first(settings: BoostingSettings, recipe: Recipe, task: Task) -> bool:
-    """Return whether a fit of normal distributions boosts the mean first, then the standard deviation."""
+    """Return whether a fit of (log-)normal distributions boosts the mean first, then the standard deviation."""
     is_plain = settings.metrics == (None,) and settings.leaves != "vector"
-    return task.loss.name == "normal" and bool(recipe.n_folds) and len(task.splits) > 1 and is_plain
+    return may_learn_mean_first(task.loss.name) and bool(recipe.n_folds) and len(task.splits) > 1 and is_plain
 
 
 class MeanThenDeviation:
     """The rounds of a fit of normal distributions, with the interface of `Rounds`: first the mean, then the deviation.
 
-    Given the mean, the logarithm of the standard deviation maximises the likelihood where twice its value minimises the
-    gamma loss of the squared errors.
+    Log-normal distributions are normal ones of the logarithm of the target. Given the mean, the logarithm of the
+    standard deviation maximises the likelihood where twice its value minimises the gamma loss of the squared errors.
     """
 
     evaluations = None
 
     def __init__(self, settings: BoostingSettings, recipe: Recipe, task: Task, start_rounds: StartRounds):
         self._settings, self._recipe, self._start_rounds = settings, recipe, start_rounds
+        self._link = task.loss.link
+        if self._link == "log_normal":
+            task = replace(
+                task,
+                rows=_of_logarithms(task.rows),
+                splits=[(_of_logarithms(a), None if b is None else _of_logarithms(b)) for a, b in task.splits],
+            )
         rows, start = task.rows, task.start
         self._offset = None if rows.offset is None else 2 * rows.offset[1:]
         self._start = start
@@ -458,7 +465,10 @@ class MeanThenDeviation:
 
     def calibration(self, task: Task) -> Calibration | None:
         """Return the out-of-fold predictions of the mean."""
-        return self._mean.calibration(self._mean_task)
+        found = self._mean.calibration(self._mean_task)
+        if found is None or self._link == "normal":
+            return found
+        return replace(found, predicted=exp(found.predicted + exp(2 * self._start[1]) / 2), target=exp(found.target))
 
     @property
     def stop_reason(self) -> str:
@@ -486,7 +496,7 @@ class MeanThenDeviation:
         padding = _zero_tree(self._mean_task.rows, n_categories)
         both = [trees + [padding] * (n_rounds - len(trees)) for trees in (mean, deviation)]
         trees = [tree for pair in zip(*both, strict=True) for tree in pair]
-        return FittedBoosting(trees, self._start, "normal", n_categories, None, None)
+        return FittedBoosting(trees, self._start, self._link, n_categories, None, None)
 
     def curves(self) -> dict[str, Floats]:
         """Return the learning curves: the likelihood given the final mean, plus the excess loss of earlier means."""
@@ -497,6 +507,10 @@ class MeanThenDeviation:
             excess = _extended(log(np.maximum(squares, 1e-300) / max(squares[-1], 1e-300)) / 2, n)
             found[name] = excess + _extended(deviations[name] / 2, n) if name in deviations else excess
         return found
+
+
+def _of_logarithms(rows: LearningRows) -> LearningRows:
+    return replace(rows, target=log(rows.target))
 
 
 def _with_mean_offset(rows: LearningRows) -> LearningRows:

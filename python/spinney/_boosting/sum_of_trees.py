@@ -21,6 +21,7 @@ from spinney._estimator.estimator import only_if
 from spinney._estimator.fit_inputs import batches_with
 from spinney._estimator.table_estimator import SequenceOfMembers, TableEstimator
 from spinney._model.boosting import FittedBoosting
+from spinney._model.distributions import DISTRIBUTIONS
 from spinney._model.lazy_sequence import LazyGrid
 from spinney._model.links import is_of_ordered_classes, read_offset
 from spinney._model.tree import FittedTree
@@ -187,7 +188,8 @@ class SumOfTrees(TableEstimator):
 
     def _explained_names(self) -> list[Any] | None:
         """Return the names of the scores of a regression with several scores; None: their numbers."""
-        return ["mean", "log of the standard deviation"] if self.boosting_.link == "normal" else None
+        distribution = DISTRIBUTIONS.get(self.boosting_.link)
+        return None if distribution is None else list(distribution.score_names)
 
     def _score_in_words(self) -> str:
         link = self.boosting_.link
@@ -202,7 +204,7 @@ class SumOfTrees(TableEstimator):
         if link == "hinge" or link.startswith("focal "):
             return f"score of class {second}"
         texts = {
-            "normal": "score",
+            **dict.fromkeys(DISTRIBUTIONS, "score"),
             "identity": "prediction",
             "log": "log of the prediction",
             "log1p": "log of 1 + prediction",

@@ -19,6 +19,7 @@ from spinney._boosting.loss import (
     TRAITS,
     Loss,
     class_loss,
+    distribution_of,
     loss_of_outputs,
     named_loss,
 )
@@ -33,6 +34,7 @@ from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.metrics import check_scoring
 from spinney._estimator.target import known_codes, read_one_value, read_some_classes, read_values
 from spinney._model.boosting import FittedBoosting
+from spinney._model.distributions import DISTRIBUTIONS
 from spinney._model.links import is_of_classes
 
 Encode = Callable[[Any], _engine.Table]
@@ -316,8 +318,8 @@ class RegressionTarget(BoostingTarget):
         settings, levels = self.settings, self.settings.levels
         if levels is not None:
             return loss_of_outputs([named_loss("quantile", level) for level in levels], "ascending")  # row by row
-        if settings.loss == "normal" and self.n_outputs > 1:
-            raise ValueError("loss='normal' is for one output. Fit one model per column of y.")
+        if distribution_of(settings.loss) is not None and self.n_outputs > 1:
+            raise ValueError(f"loss={settings.loss!r} is for one output. Fit one model per column of y.")
         if not isinstance(settings.loss, str):
             if self.n_outputs > 1:
                 raise ValueError("A custom loss is for one output. Fit one model per column of y.")
@@ -364,8 +366,8 @@ def initial_scores(model: InitialModel, X: TableLike, link: str, n_classes: int,
     """Return the scores, (n_scores, n_rows), that correspond to a model's predictions."""
     X = pick_table(X).native
     name = type(model).__name__
-    if link == "normal":
-        raise ValueError(f"loss='normal' takes no initial estimator. Drop init={name}.")
+    if link in DISTRIBUTIONS:
+        raise ValueError(f"loss={link!r} takes no initial estimator. Drop init={name}.")
     if not is_of_classes(link):
         found = np.asarray(model.predict(X), dtype=np.float64)
         found = found.reshape(1, -1) if found.ndim == 1 or n_scores == 1 else np.ascontiguousarray(found.T)

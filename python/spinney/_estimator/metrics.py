@@ -49,9 +49,12 @@ _SHORT_NAMES = {
     "mape": "neg_mean_absolute_percentage_error",
     "r²": "r2",
     "pinball_loss": "quantile_loss",
+    "nll": "log_likelihood",
+    "negative_log_likelihood": "log_likelihood",
 }
-_OWN_NAMES = ("lift", "quantile_loss")
-_OF_NUMBERS = ("r2", "explained_variance", "_error", "_deviance", "quantile_loss")  # parts of names
+_OF_DISTRIBUTIONS = ("log_likelihood", "neg_crps")
+_OWN_NAMES = ("lift", "quantile_loss", *_OF_DISTRIBUTIONS)
+_OF_NUMBERS = ("r2", "explained_variance", "_error", "_deviance", "quantile_loss", *_OF_DISTRIBUTIONS)  # parts of names
 _OF_LABELS = {"f1": f1_score, "precision": precision_score, "recall": recall_score}
 _LIFT_FRACTION = 0.1  # of the rows, those with the highest scores
 
@@ -95,6 +98,8 @@ def scorer_of(key: str, classes: Array | None, positive: object = None) -> Score
     if key.startswith("neg_quantile_loss"):
         alpha = _level(key.rpartition("_")[2]) or 0.5
         return cast(Scorer, make_scorer(mean_pinball_loss, greater_is_better=False, alpha=alpha))
+    if key in _OF_DISTRIBUTIONS:
+        return DistributionMetric(key)
     if classes is not None and (key in _OF_LABELS or key in _OF_SCORES):
         return ClassMetric(key, classes, positive)
     return cast(Scorer, get_scorer(key))
@@ -125,6 +130,11 @@ def check_suits(name: str, key: str, classes: Array | None) -> None:
 
 def check_predicts(name: str, scorer: object, model: object) -> None:
     """Raise an error for a metric of probabilities and a fitted model without them."""
+    if isinstance(scorer, DistributionMetric) and not hasattr(model, "predict_distribution"):
+        raise ValueError(
+            f"The metric {name!r} needs distributions, and {type(model).__name__} has no predict_distribution. Use "
+            "GradientBoostingRegressor with loss='normal', or another metric, such as 'rmse'."
+        )
     is_of_probabilities = getattr(scorer, "_response_method", "") == "predict_proba" or (
         isinstance(scorer, ClassMetric) and scorer.name == "neg_brier_score"
     )
@@ -133,6 +143,27 @@ def check_predicts(name: str, scorer: object, model: object) -> None:
             f"The metric {name!r} needs probabilities, and {type(model).__name__} has no predict_proba. Use another "
             "metric, such as 'auc' or 'accuracy', or another model."
         )
+
+
+@dataclass(frozen=True)
+class DistributionMetric:
+    """The mean log-likelihood of predicted distributions, or their negated mean CRPS: larger is better.
+
+    Attributes
+    ----------
+    name : str
+        Name of the metric, as `metric_key` returns it.
+    """
+
+    name: str
+
+    def __call__(self, model: Any, X: TableLike, y: Array, sample_weight: Floats | None = None) -> float:
+        """Evaluate a fitted model."""
+        check_predicts(self.name.removeprefix("neg_"), self, model)
+        predicted = model.predict_distribution(X)
+        y = np.asarray(y, dtype=np.float64)
+        scores = -predicted.crps(y) if self.name == "neg_crps" else predicted.log_likelihood(y)
+        return float(np.average(scores, weights=sample_weight))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.types import ColumnLike, Floats
+from spinney._model.distributions import DISTRIBUTIONS, PredictedDistribution, distributions_of
 from spinney._model.file.codec import numbers, saved_fields, text
 from spinney._model.file.container import refuse
 from spinney._model.links import (
@@ -59,7 +60,7 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         n_classes: list[int] | None,
         cost: Floats | None = None,
     ) -> None:
-        n_outputs = 1 if link == "normal" else len(start)
+        n_outputs = 1 if link in DISTRIBUTIONS else len(start)
         super().__init__(n_classes, n_outputs if n_classes is None else len(n_classes), cost)
         self.start = start
         self.link = link
@@ -138,8 +139,9 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
         if not is_link(link) or is_of_classes(link) != (n_classes is not None):
             refuse("is damaged: its link does not fit its target")
         if n_classes is None:
-            wanted = 2 if link == "normal" else spec.n_outputs
-            fits = n_scores == wanted and (link != "normal" or spec.n_outputs == 1)
+            distribution = DISTRIBUTIONS.get(link)
+            wanted = spec.n_outputs if distribution is None else len(distribution.score_names)
+            fits = n_scores == wanted and (distribution is None or spec.n_outputs == 1)
         elif link == "by_output":
             fits = min(n_classes) >= 2 and score_columns(n_classes)[-1].stop == n_scores
         elif is_of_ordered_classes(link):
@@ -192,6 +194,10 @@ class FittedBoosting(ModelOfTrees, ScoredModel):
             return predicted(self.link, scores)
         by_output = [scores[:, columns] for columns in self.explained_columns]
         return np.hstack([predicted("logit" if one.shape[1] == 1 else "softmax", one) for one in by_output])
+
+    def distributions(self, scores: Floats) -> PredictedDistribution:
+        """Turn scores into the distributions of the targets of rows."""
+        return distributions_of(self.link, scores)
 
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
         """Code of the class with the largest score, or of least expected cost, (n_rows, n_outputs)."""
@@ -248,8 +254,8 @@ class BoostingRowPredictor(RowPredictor):
         super().__init__(schema, unseen, self._predicted, None if classes is None else self._proba)
         self._model = model
         self._is_by_output = model.link == "by_output"  # then the engine computes scores alone
-        self._is_normal = model.link == "normal"
-        link = "identity" if self._is_by_output or self._is_normal else model.link
+        self._is_distribution = model.link in DISTRIBUTIONS
+        link = "identity" if self._is_by_output or self._is_distribution else model.link
         scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), link)
         self._code, self._value, self._write_flat = scorer.code, scorer.value, scorer.proba
         self._classes = None if classes is None else list(classes)
@@ -291,8 +297,8 @@ class BoostingRowPredictor(RowPredictor):
     def _predicted(self, numbers: Floats, offset: Floats | None = None) -> Any:
         if self._is_number:
             return self._value(numbers, offset)
-        if self._is_normal:
-            return float(self._flat_of(numbers, offset)[0])
+        if self._is_distribution:
+            return float(self._model.predicted(self._flat_of(numbers, offset)[np.newaxis])[0, 0])
         if self._classes is None:
             return self._flat_of(numbers, offset)
         if self._is_by_output:

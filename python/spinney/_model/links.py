@@ -7,14 +7,15 @@ import numpy as np
 import spinney._engine as _engine
 from spinney._data.arguments import argument_numbers
 from spinney._data.types import ColumnLike, Floats
+from spinney._model.distributions import DISTRIBUTIONS
 
 # logit: the score is the log-odds of the second of two classes; half_logit: half of it; hinge and focal: the
 # probability that minimises the expected smooth hinge or focal loss. The exponent of the focal loss follows a space:
 # "focal 2.0". ordinal: the log-odds of a class up to k are cut k minus the score; the cuts follow: "ordinal -1.0 0.5".
-# log1p: the prediction is eˢ - 1. ascending: the scores of a row in order. normal: the first of two scores, the
-# second being the logarithm of a standard deviation.
+# log1p: the prediction is eˢ - 1. ascending: the scores of a row in order. The name of a distribution: the mean
+# of the distribution whose parameters are functions of the scores.
 # by_output: logit or softmax, whichever suits the classes of each output.
-_VALUE_LINKS = frozenset({"identity", "log", "log1p", "ascending", "normal"})
+_VALUE_LINKS = frozenset({"identity", "log", "log1p", "ascending", *DISTRIBUTIONS})
 _CLASS_LINKS = frozenset({"logit", "half_logit", "hinge", "softmax", "by_output"})
 
 # Of imported models alone. logistic: a number between 0 and 1; signed_square: s|s|; softplus: log(1 + eˢ). For classes,
@@ -70,7 +71,7 @@ def _has_number(name: str, link: str) -> bool:
 def is_imported_link(link: str, of_classes: bool, n_scores: int, n_outputs: int) -> bool:
     """Return whether an imported classifier or regressor can have a link, given its numbers of scores and outputs."""
     if not of_classes:
-        return n_scores == n_outputs and link in (_VALUE_LINKS | _IMPORTED_VALUE_LINKS) - {"normal"}
+        return n_scores == n_outputs and link in (_VALUE_LINKS | _IMPORTED_VALUE_LINKS) - set(DISTRIBUTIONS)
     if link in ("softmax", "identity") or _has_number("separate", link):
         return n_scores == n_outputs > 1
     return (link in ("logit", "step") or _has_number("sigmoid", link)) and n_scores == 1 and n_outputs == 2
@@ -85,8 +86,8 @@ def score_columns(n_classes: list[int]) -> list[slice]:
 
 def predicted(link: str, scores: Floats) -> Floats:
     """Turn scores, (n_rows, n_scores), into numbers, (n_rows, 1), or class probabilities, (n_rows, n_classes)."""
-    if link == "normal":
-        return np.ascontiguousarray(scores[:, :1])
+    if link in DISTRIBUTIONS:
+        return np.ascontiguousarray(DISTRIBUTIONS[link].of_scores(scores).mean[:, np.newaxis])
     return scores if link == "identity" else _engine.predicted(link, np.ascontiguousarray(scores))
 
 

@@ -22,13 +22,17 @@ def rows_of(traits, seed=0):
     if traits.of_classes:
         n_classes = 4 if traits.has_cuts else 2 if traits.n_scores == 1 else n_scores
         target = random.randint(0, n_classes, N_ROWS).astype(float)
+    elif traits.targets is _engine.LossTargets.unit_interval:
+        target = random.beta(2.0, 3.0, N_ROWS)
+    elif traits.targets is _engine.LossTargets.counts:
+        target = random.negative_binomial(2, 0.3, N_ROWS).astype(float)
     else:
         target = random.gamma(2.0, 3.0, N_ROWS)
     return target, random.normal(size=(n_scores, N_ROWS)), random.uniform(0.5, 2.0, N_ROWS)
 
 
 def parameter_of(traits, target, scores, weight):
-    if traits.name == "normal":
+    if traits.has_location:
         return 2.0
     if traits.has_cuts:
         return _engine.ordinal_cuts(target, scores[0], weight, 4, 1)
@@ -45,7 +49,7 @@ def test_gradients_are_the_slopes_of_values(name):
     gradients, hessians = _engine.loss_gradients(name, parameter, target, scores)
     assert (hessians >= 0).all()
     for k in range(len(scores)):
-        if name == "normal" and k == 0:
+        if traits.has_location and k == 0:
             continue  # in units of the variance
         up, down = scores.copy(), scores.copy()
         up[k] += step
@@ -76,7 +80,7 @@ def test_no_constant_near_the_start_has_less_loss(name, has_offset):
     traits = LOSSES[name]
     target, scores, weight = rows_of(traits, seed=2)
     offset = scores / 4 if has_offset else None
-    if name == "normal" and has_offset:
+    if traits.has_location and has_offset:
         offset[1] = 0.0  # the mean that starts does not weight rows by deviations that differ
     preset = traits.parameter.preset if traits.parameter else 2.0
     start = _engine.loss_start(name, preset, target, weight, offset, len(scores))

@@ -61,5 +61,5 @@ def test_weights_and_offsets_count_and_units_do_not(model):
     assert np.abs(known.predict_std(NEW) - 1).max() < 0.5
     constant = spinney.GradientBoostingRegressor("normal", **QUICK).fit(X, np.full(len(X), 2.0))
     assert constant.predict_std(NEW).max() < 1e-6
-    with pytest.raises(ValueError, match="loss='normal' has two"):
+    with pytest.raises(ValueError, match="loss='normal' has several"):
         spinney.GradientBoostingRegressor("normal", monotonic_cst=[1, 0], **QUICK).fit(X, Y)

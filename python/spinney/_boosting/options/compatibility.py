@@ -10,7 +10,7 @@ import spinney._engine as _engine
 from spinney._boosting.combined_columns import has_list
 from spinney._boosting.evaluation import takes_predictions
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import TRAITS
+from spinney._boosting.loss import TRAITS, may_learn_mean_first
 from spinney._boosting.options.recipe import Recipe, makes_folds
 from spinney._boosting.settings import BoostingSettings
 from spinney._boosting.target_encoding import high_cardinality_columns
@@ -262,7 +262,7 @@ def why_not_partitioned(settings: BoostingSettings, inputs: FitInputs) -> str | 
             len(inputs.validation) > 1 or len(settings.metrics) > 1
         ),
         f"loss={loss if isinstance(loss, str) else type(loss).__name__!r} needs all rows of a leaf": (
-            not _is_additive(loss) or (loss == "normal" and folds)
+            not _is_additive(loss) or (may_learn_mean_first(loss) and folds)
         ),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)

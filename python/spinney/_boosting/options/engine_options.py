@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 import spinney._engine as _engine
-from spinney._boosting.loss import Loss
+from spinney._boosting.loss import Loss, distribution_of
 from spinney._boosting.options.option_objects import traits
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.settings import BoostingSettings
@@ -191,10 +191,12 @@ def min_leaf_rows(settings: BoostingSettings, recipe: Recipe, n_rows: int) -> in
 
 def monotone_directions(settings: BoostingSettings, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
     """Return monotonic constraints by score and column, as `read_monotone_of_outputs` does."""
-    if settings.loss == "normal" and settings.monotonic_cst is not None:
+    distribution = distribution_of(settings.loss)
+    if distribution is not None and settings.monotonic_cst is not None:
+        names = " and ".join(distribution.score_names)
         raise ValueError(
-            "monotonic_cst is for losses of one score, and loss='normal' has two, a mean and a standard deviation. Use "
-            "loss='squared_error', or leave the constraints out."
+            f"monotonic_cst is for losses of one score, and loss={settings.loss!r} has several: {names}. Use another "
+            "loss, such as 'squared_error', or leave the constraints out."
         )
     directions = read_monotone_of_outputs(settings.monotonic_cst, schema, widths)
     differ = any(len(set(of_column)) > 1 for of_column in zip(*directions, strict=True))

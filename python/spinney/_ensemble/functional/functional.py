@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.evaluation import HeldOutScore
 from spinney._boosting.learning_rows import LearningRows
-from spinney._boosting.loss import NUMBER_LOSSES, CustomLoss, RegressionLossName
+from spinney._boosting.loss import NUMBER_LOSSES, TRAITS, CustomLoss, RegressionLossName
 from spinney._boosting.options.recipe import fixed_recipe
 from spinney._boosting.settings import RoundSettings, callbacks_of
 from spinney._data import Schema
@@ -402,7 +402,10 @@ class FunctionalBoostingRegressor(RegressorMixin, BaseFunctionalBoosting):
     """
 
     loss: RegressionLossName | CustomLoss = parameter(
-        StrOptions(set(NUMBER_LOSSES) - {"normal"}), HasMethods(["loss", "gradient"]), callable, default="squared_error"
+        StrOptions({name for name in NUMBER_LOSSES if not TRAITS[name].is_distribution}),
+        HasMethods(["loss", "gradient"]),
+        callable,
+        default="squared_error",
     )
     quantile: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.5)
     huber_share: float = parameter(Interval(Real, 0.0, 1.0, closed="neither"), default=0.9)

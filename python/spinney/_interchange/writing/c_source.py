@@ -38,7 +38,7 @@ def to_c(model: TableEstimator, *, name: str = "model") -> str:
         voting ensemble, or a stack with ``final_estimator="greedy"``. Several outputs of trees and forests and oblique
         splits are supported, but not in averages. Not supported: surrogate splits, and boosting for ranking or
         survival, with misclassification costs, several outputs or several quantiles, or with the losses "ordinal",
-        "normal" and "squared_log_error".
+        "squared_log_error" and those that are distributions, such as "normal".
     name : str, default="model"
         Prefix of the names in the file.
 

@@ -33,9 +33,9 @@ def to_lightgbm(model: TableEstimator) -> str:
         A fitted tree, forest, gradient boosting or AdaBoost classifier. Class probabilities of trees and forests become
         raw scores, one column for each class. Not supported: linear leaves and combined columns, which boosting may
         have with default settings (fit it with ``linear_leaves=False``), boosting for ranking or survival, or with
-        several quantiles, the losses "focal", "smooth_hinge", "ordinal", "normal" and "squared_log_error", AdaBoost
-        with ``algorithm="gentle"`` and three or more classes, misclassification costs, isolation forests, surrogate
-        splits, oblique splits and several outputs.
+        several quantiles, the losses "focal", "smooth_hinge", "ordinal", "squared_log_error" and those that are
+        distributions, such as "normal", AdaBoost with ``algorithm="gentle"`` and three or more classes,
+        misclassification costs, isolation forests, surrogate splits, oblique splits and several outputs.
 
     Returns
     -------
@@ -323,9 +323,9 @@ def to_treelite(model: TableEstimator) -> Any:
         A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest; an exported isolation forest
         predicts the mean path length. Not supported: linear leaves and combined columns, which boosting may have with
         default settings (fit it with ``linear_leaves=False``), boosting for ranking or survival, or with several
-        quantiles, the losses "focal", "smooth_hinge", "ordinal", "normal" and "squared_log_error", AdaBoost with
-        ``algorithm="gentle"`` and three or more classes, misclassification costs, surrogate splits, oblique splits and
-        several outputs.
+        quantiles, the losses "focal", "smooth_hinge", "ordinal", "squared_log_error" and those that are distributions,
+        such as "normal", AdaBoost with ``algorithm="gentle"`` and three or more classes, misclassification costs,
+        surrogate splits, oblique splits and several outputs.
 
     Returns
     -------

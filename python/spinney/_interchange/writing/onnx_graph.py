@@ -31,7 +31,8 @@ def to_onnx(model: TableEstimator) -> Any:
         A fitted tree, forest, gradient boosting, AdaBoost classifier or isolation forest, or an average of these: a
         voting ensemble, or a stack with ``final_estimator="greedy"``. Not supported: surrogate splits, several
         classification outputs, and boosting for ranking or survival, with misclassification costs, several outputs or
-        several quantiles, or with the losses "ordinal", "normal" and "squared_log_error".
+        several quantiles, or with the losses "ordinal", "squared_log_error" and those that are distributions, such as
+        "normal".
 
     Returns
     -------

@@ -30,9 +30,10 @@ def to_pmml(model: TableEstimator) -> str:
         A fitted tree, forest, gradient boosting or AdaBoost classifier, or an average of these: a voting ensemble, or a
         stack with ``final_estimator="greedy"``. Not supported: linear leaves and combined columns, which boosting may
         have with default settings (fit it with ``linear_leaves=False``), boosting for ranking or survival, or with
-        several quantiles, the losses "focal", "smooth_hinge", "ordinal", "normal" and "squared_log_error", AdaBoost
-        with ``algorithm="gentle"`` and three or more classes, ``unseen="other"``, misclassification costs, isolation
-        forests, surrogate splits, oblique splits and several outputs.
+        several quantiles, the losses "focal", "smooth_hinge", "ordinal", "squared_log_error" and those that are
+        distributions, such as "normal", AdaBoost with ``algorithm="gentle"`` and three or more classes,
+        ``unseen="other"``, misclassification costs, isolation forests, surrogate splits, oblique splits and several
+        outputs.
 
     Returns
     -------

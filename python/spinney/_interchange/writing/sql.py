@@ -29,9 +29,10 @@ def to_sql(model: TableEstimator, table: str, *, keep: Sequence[str] = (), diale
         these: a voting ensemble, or a stack with ``final_estimator="greedy"``. Not supported: linear leaves and
         combined columns, which boosting may have with default settings (fit it with ``linear_leaves=False``), boosting
         for ranking or survival, or with misclassification costs or several quantiles, the losses "focal",
-        "smooth_hinge", "ordinal", "normal" and "squared_log_error", AdaBoost with ``algorithm="gentle"`` and three or
-        more classes, columns of dates, surrogate splits, oblique splits, several outputs, and models of more than
-        20,000 nodes, 200 trees or 200 levels (boosting with default settings has more trees).
+        "smooth_hinge", "ordinal", "squared_log_error" and those that are distributions, such as "normal", AdaBoost with
+        ``algorithm="gentle"`` and three or more classes, columns of dates, surrogate splits, oblique splits, several
+        outputs, and models of more than 20,000 nodes, 200 trees or 200 levels (boosting with default settings has more
+        trees).
     table : str
         Name of the table or view to read; it is quoted, so it cannot include the name of a schema.
     keep : sequence of str, optional

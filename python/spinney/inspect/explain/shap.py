@@ -23,6 +23,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import batches_of
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator
+from spinney._model.distributions import DISTRIBUTIONS
 from spinney._model.model import FittedModel, ScoredModel
 from spinney.inspect.draw import explanation as charts
 from spinney.inspect.explain.target_model import cells_of_feature, text_of_value
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BY_ROW = ("values", "numbers", "interactions", "offset", "response")
-_WITHOUT_RESPONSE = ("identity", "ascending", "normal")  # links whose scores are predictions, or have none each
+_WITHOUT_RESPONSE = ("identity", "ascending", *DISTRIBUTIONS)  # links whose scores are predictions, or have none each
 
 
 @dataclass(frozen=True, eq=False)
