@@ -86,12 +86,8 @@ ROWS_OF_DISTRIBUTIONS = {
 }
 for of_rows, target in ROWS_OF_DISTRIBUTIONS.items():
     enter_models("boosting distributions", {of_rows: values(loss=of_rows)}, HOLES, target)
-enter_models(
-    "boosting distributions, default settings",
-    {"log_normal": values(loss="log_normal", **DEFAULT_SETTINGS)},
-    HOLES,
-    VALUES + 11,
-)
+BY_DEFAULT = {of_rows: values(loss=of_rows, **DEFAULT_SETTINGS) for of_rows in ("log_normal", "gamma_distribution")}
+enter_models("boosting distributions, default settings", BY_DEFAULT, HOLES, VALUES + 11)
 OWN = {"own formula": values(loss=lambda y, f: np.logaddexp(f - y, y - f) + (f - y) ** 2 / 9)}
 enter_models("boosting", OWN, HOLES, VALUES)
 OF_COSTS = {"costs": classes(cost_matrix=[[0, 5], [1, 0]]), "priors": classes(priors=[0.8, 0.2])}
