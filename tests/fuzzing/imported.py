@@ -2,6 +2,7 @@
 
 import random
 import re
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,30 +15,29 @@ FOLDER = Path(__file__).resolve().parents[1] / "golden" / "imported"
 EXTREMES = ["-1", "0", "1", "2", "7", "1e308", "-1e308", "2147483647", "4294967295", "18446744073709551616", "1e-320"]
 EXTREMES += ["NaN", "Infinity", "null", '""', "[]", "{}", "true", "99999999", "-2147483648", "0.5", "9" * 400]
 NUMBER = re.compile(rb"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+SEPARATOR = re.compile(rb"[,\s]")
 
 
 def numbers_changed(data, rng, others):
     """Replace some numbers by others or by text that is not a number."""
-    places = [match.span() for match in NUMBER.finditer(data)]
     for _ in range(rng.choice([1, 1, 2, 5])):
-        if places:
-            first, last = places.pop(rng.randrange(len(places)))
+        if place := NUMBER.search(data, rng.randrange(len(data))):
             value = rng.choice([*EXTREMES, str(rng.randrange(40)), str(rng.randrange(-300, 300) / 10)])
+            first, last = place.span()
+            del place  # which holds the bytes
             data[first:last] = value.encode()
-            places = [match.span() for match in NUMBER.finditer(data)]
 
 
 def lists_changed(data, rng, others):
     """Drop, repeat or exchange entries of lists."""
-    places = [match.start() for match in re.finditer(rb"[,\s]", data)]
-    if len(places) > 3:
-        first = rng.randrange(len(places) - 2)
-        last = min(len(places) - 1, first + rng.choice([1, 1, 2, 10]))
-        piece = bytes(data[places[first] : places[last]])
+    first = rng.randrange(len(data))
+    places = [match.start() for match in islice(SEPARATOR.finditer(data, first), 1 + rng.choice([1, 1, 2, 10]))]
+    if len(places) > 1:
+        piece = bytes(data[places[0] : places[-1]])
         if rng.random() < 0.5:
-            del data[places[first] : places[last]]
+            del data[places[0] : places[-1]]
         else:
-            data[places[first] : places[first]] = piece * rng.choice([1, 2, 50])
+            data[places[0] : places[0]] = piece * rng.choice([1, 2, 50])
 
 
 WAYS = [*DAMAGES, numbers_changed, numbers_changed, numbers_changed, lists_changed, lists_changed]
