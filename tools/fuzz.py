@@ -17,6 +17,7 @@ import argparse
 import base64
 import importlib
 import json
+import math
 import os
 import platform
 import re
@@ -52,6 +53,7 @@ POLARS_ENDS = re.compile(r'SIGABRT: (thread [^|]*\| )?File "[^"]*/polars/')
 START_SECONDS = 600.0  # for a worker to import the package and fit the models of its area
 MEMORY = 4 << 30  # bytes that a worker may use beyond what it uses after its start
 BUSY = 10  # times as long as allowed, if the worker has not had that much processor time
+GRACE = 5.0  # seconds after the end of a run in which an input may be finished
 _SHORTEST = 200  # characters of an error that are the same in two inputs with the same fault
 
 
@@ -93,15 +95,17 @@ class Worker:
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
 
-    def answer(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next line of the worker; None if it ended or is too late.
+    def answer(self, seconds: float, end: float = math.inf) -> dict[str, Any] | None:
+        """Return the next line of the worker; None if it ended or is too late. Raise a TimeoutError at the end.
 
         On a busy machine it has more seconds, until it has used as many of the processor.
         """
         assert self.process.stdout is not None
         until, most = time.monotonic() + seconds, time.monotonic() + BUSY * seconds
         while not self._lines:
-            if not self._selector.select(max(0.0, until - time.monotonic())):
+            if not self._selector.select(max(0.0, min(until, end) - time.monotonic())):
+                if time.monotonic() > end:
+                    raise TimeoutError
                 left = seconds - (self._processor_seconds() - self._used)
                 if left <= 0 or time.monotonic() > most:
                     return None
@@ -154,7 +158,7 @@ def run(plan: dict[str, list[range]], n_processes: int, seconds: float | None) -
     faults: list[dict[str, Any]] = []
     n_workers: Counter[str | None] = Counter()
     stops: list[str] = []  # of workers that did not start
-    until = None if seconds is None else time.monotonic() + seconds
+    until = math.inf if seconds is None else time.monotonic() + seconds
     lock = threading.Lock()
 
     def chosen(area: str | None) -> str | None:
@@ -168,13 +172,16 @@ def run(plan: dict[str, list[range]], n_processes: int, seconds: float | None) -
         """Handle inputs one after the other; return the worker, or None if there is none left."""
         is_busy = False
         for seed in seeds:
-            if until is not None and time.monotonic() > until:
+            if time.monotonic() > until:
                 break
             if worker is None:
                 worker = Worker(area)
             if not is_busy:
                 worker.send({"first": seed, "end": seeds.stop})
-            found = worker.answer(AREAS[area][2])
+            try:
+                found = worker.answer(AREAS[area][2], until + GRACE)
+            except TimeoutError:
+                break
             is_busy = found is not None
             if found is None:
                 reason = worker.reason()
@@ -191,7 +198,7 @@ def run(plan: dict[str, list[range]], n_processes: int, seconds: float | None) -
     def work() -> None:
         worker: Worker | None = None
         area: str | None = None
-        while until is None or time.monotonic() < until:
+        while time.monotonic() < until:
             with lock:
                 before, area = area, chosen(area)
                 n_workers.update([area])
