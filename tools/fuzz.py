@@ -38,14 +38,14 @@ TESTS = ROOT / "tests"
 CORPUS = TESTS / "fuzzing" / "corpus.json"
 # areas: modules of tests/fuzzing, their share of the inputs, what one input takes in ms, and the seconds it may take
 AREAS = {
-    "files": (0.320, 1.5, 60.0),
-    "saved": (0.390, 0.7, 60.0),
-    "imported": (0.150, 2.0, 60.0),
-    "tables": (0.059, 8.0, 60.0),
-    "fits": (0.040, 25.0, 120.0),
-    "properties": (0.030, 20.0, 180.0),
-    "cycles": (0.010, 20.0, 60.0),
-    "jobs": (0.001, 200.0, 120.0),
+    "files": (0.3300, 1.5, 60.0),
+    "saved": (0.4100, 0.7, 60.0),
+    "imported": (0.1510, 1.5, 60.0),
+    "tables": (0.0500, 8.0, 60.0),
+    "fits": (0.0300, 25.0, 120.0),
+    "properties": (0.0200, 20.0, 180.0),
+    "cycles": (0.0080, 25.0, 60.0),
+    "jobs": (0.0010, 200.0, 120.0),
 }
 CHUNK = 200  # inputs that a worker is given at a time
 # polars ends the process where a damaged Parquet file promises more memory than there is

@@ -230,7 +230,9 @@ class Area:
         while (more := self._more()) and time.monotonic() < until:  # in reference cycles, or about to end
             gc.collect()
             time.sleep(0.02)
-        assert not more, f"{kind} left something behind: {more}"
+        if more:
+            self.before = self._left_behind()  # of which the next cycle knows nothing
+            raise AssertionError(f"{kind} left something behind: {more}")
         grown = resident() - self.memory
         assert grown < MORE_MEMORY, f"{grown / 1e6:.0f} MB more memory than after the first {WARM_UP} cycles"
         return kind
