@@ -48,7 +48,7 @@ AREAS = {
     "jobs": (0.0010, 200.0, 120.0),
 }
 CHUNK = 200  # inputs that a worker is given at a time
-# polars ends the process where a damaged Parquet file promises more memory than there is
+# polars ends the process where a damaged Parquet file has a length beyond the memory
 POLARS_ENDS = re.compile(r'SIGABRT: (thread [^|]*\| )?File "[^"]*/polars/')
 START_SECONDS = 600.0  # for a worker to import the package and fit the models of its area
 MEMORY = 4 << 30  # bytes that a worker may use beyond what it uses after its start

@@ -48,6 +48,14 @@ def dot(left: Floats, right: Floats) -> float:
     return float((left * right).sum())
 
 
+def sample_deviation(values: Floats) -> Floats:
+    """Return the standard deviation over the last axis, with n - 1, also if squares overflow; 0 of one value."""
+    if values.shape[-1] == 1:
+        return np.zeros(values.shape[:-1])
+    size = 2.0 ** np.frexp(np.abs(values).max(initial=0.0))[1]
+    return np.asarray(size * (values / size).std(axis=-1, ddof=1))
+
+
 def any_order_sum(values: Floats) -> float:
     """Sum that is rounded once, so that it does not depend on the order of the terms."""
     return math.fsum(values.tolist())

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
 
 from spinney._data.arguments import argument_array
+from spinney._data.reproducible import sample_deviation
 from spinney._data.select import PickTable, pick_table
 from spinney._data.types import ColumnLike
 from spinney._estimator.fit_inputs import ROW_FIELDS, RowInputs
@@ -74,7 +75,7 @@ def search_rate(model: Any, inputs: RowInputs, fit: FitFold) -> dict[str, Any]:
             errors[r, f] = member.validation_score_[member.n_iter_ - 1]
     total = np.array([weight[fold.held_out].sum() for fold in folds])
     mean = (errors * total).sum(axis=1) / total.sum()
-    spread = errors.std(axis=1, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else np.zeros(len(mean))
+    spread = sample_deviation(errors) / np.sqrt(len(folds))
     results = {"learning_rate": np.array(RATES), "error": mean, "error_se": spread, "fold_errors": errors}
     return {"learning_rate_": float(RATES[int(np.argmin(mean))]), "cv_results_": results}
 

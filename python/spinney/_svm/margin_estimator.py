@@ -20,7 +20,7 @@ from spinney._data import Schema, read_table
 from spinney._data.arguments import argument_numbers
 from spinney._data.design import Design
 from spinney._data.feature import Unseen
-from spinney._data.reproducible import sums_by_code
+from spinney._data.reproducible import sample_deviation, sums_by_code
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.costs import read_cost_matrix, weights_of_classes
 from spinney._estimator.estimator import only_if
@@ -451,12 +451,11 @@ class Grid:
     def table(self, errors: Floats, means: Floats) -> dict[str, Floats]:
         """Return the cross-validation results as columns, one row per candidate."""
         g, p = np.indices(means.shape)
-        spread = errors.std(axis=2, ddof=1) if errors.shape[2] > 1 else np.zeros_like(means)
         columns = {
             "C": self.penalties[p.ravel()],
             "gamma": self.gammas[g.ravel()],
             "error": means.ravel(),
-            "sd": spread.ravel(),
+            "sd": sample_deviation(errors).ravel(),
         }
         folds = {f"fold_{k}": errors[:, :, k].ravel() for k in range(errors.shape[2])}
         return columns | folds

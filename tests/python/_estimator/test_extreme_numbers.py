@@ -19,6 +19,24 @@ def test_cross_validation_refuses_targets_whose_squares_overflow(name, unit):
     assert model.fit(X, Y * 1e100).predict(X[:1]) == pytest.approx(1e100 * model.fit(X, Y).predict(X[:1]))
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        spinney.SVR(C=[0.1, 1.0], cv=3),
+        spinney.AdaBoostRegressor(n_estimators=3, learning_rate="cv"),
+        spinney.FunctionalBoostingRegressor(n_estimators=3, learning_rate="cv"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_cross_validation_of_large_targets_computes_the_deviation_of_errors(model):
+    results = model.fit(X, Y * 1e90).cv_results_
+    by_fold = results.get("fold_errors", np.column_stack([results[name] for name in results if "fold_" in name]))
+    deviation = 1e180 * (by_fold / 1e180).std(axis=1, ddof=1)
+    found = results["sd"] if "sd" in results else results["error_se"] * np.sqrt(by_fold.shape[1])
+    np.testing.assert_allclose(found, deviation, rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["LinearSVC", "LinearSVR", "SVC", "SVR", "NuSVC", "NuSVR"])
 def test_support_vector_machines_refuse_huge_weights(name):
     y = CLASSES if name.endswith("C") else Y
