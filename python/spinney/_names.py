@@ -82,6 +82,7 @@ MODULE_OF = {
     "ShapValues": "spinney.inspect.explain.shap",
     "StackingClassifier": "spinney._ensemble.stacking",
     "StackingRegressor": "spinney._ensemble.stacking",
+    "SoftLabels": "spinney._estimator.soft_labels",
     "Study": "spinney._evaluate.study.result",
     "Support": "spinney._estimator.support",
     "TreeExplainer": "spinney.inspect.explain.tree_explainer",

@@ -27,6 +27,7 @@ from spinney._estimator.other_libraries import (
     argument_called,
 )
 from spinney._estimator.parallel import Watch, is_unwatched
+from spinney._estimator.soft_labels import accepts_soft_labels
 from spinney._model.file.container import (
     Target,
     csv_format_of,
@@ -76,10 +77,12 @@ class Estimator(BaseEstimator):
         if cls.__doc__ is not None:
             cls.__doc__ = EstimatorDocstring(cls.__doc__)  # type: ignore[assignment]
         if "fit" in cls.__dict__:
-            cls.fit = _named_arguments(cls.__dict__["fit"])
+            cls.fit = _named_arguments(accepts_soft_labels(cls.__dict__["fit"]))
         for name in PREDICTIONS & cls.__dict__.keys():
             if callable(cls.__dict__[name]):  # not a method that only some models have
                 setattr(cls, name, _advised(cls.__dict__[name]))
+        if cls._is_class_target and inspect.isfunction(score := getattr(cls, "score", None)):
+            cls.score = accepts_soft_labels(score)
         store_signature(cls)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:

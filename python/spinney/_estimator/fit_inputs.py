@@ -22,6 +22,15 @@ ROW_FIELDS = ("y", "sample_weight", "offset", "groups", "time", "exposure")  # o
 UNNAMED = "validation"  # default name of a validation set
 
 
+class CopiedRows(np.ndarray[Any, np.dtype[np.intp]]):
+    """Labels of groups that the caller has not passed: the row of which each row is a copy."""
+
+
+def groups_of_caller(groups: ColumnLike) -> ColumnLike:
+    """Return the groups if the caller has passed them, else None."""
+    return None if isinstance(groups, CopiedRows) else groups
+
+
 @dataclass(frozen=True)
 class RowInputs:
     """A set of rows as passed by the caller.

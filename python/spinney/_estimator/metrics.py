@@ -23,6 +23,7 @@ from sklearn.metrics import (
 
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.held_out import KnownProba
+from spinney._estimator.soft_labels import SoftLabels
 
 Array = NDArray[Any]
 Scorer = Callable[..., float]  # called with an estimator, a table and its target
@@ -185,6 +186,8 @@ class NamedScorer:
 
     def __call__(self, model: Any, X: TableLike, y: Array, **weighted: Floats) -> float:
         """Return the score of a fitted model; larger is better."""
+        if isinstance(y, SoftLabels):
+            X, y, weighted["sample_weight"], _ = y.copied(X, weighted.get("sample_weight"))
         classes = getattr(model, "classes_", None)
         if isinstance(classes, list) or np.ndim(y) > 1:  # several outputs
             return float(get_scorer(self.key)(model, X, y, **weighted))

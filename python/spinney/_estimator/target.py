@@ -15,7 +15,7 @@ from spinney._data.arguments import argument_array, argument_numbers, masked_arr
 from spinney._data.cells import is_missing
 from spinney._data.display import warn
 from spinney._data.types import ColumnLike, Floats, TableLike
-from spinney._estimator.fit_inputs import check_together
+from spinney._estimator.fit_inputs import check_together, groups_of_caller
 
 _BLOCK = 2**20  # rows that are processed at a time
 _WIDEST = 1e300  # range of a target whose sums over any rows stay finite
@@ -374,7 +374,7 @@ def check_held_out(
         return
     for name, value, rule in (
         ("time", time, "time determines that the latest rows are held out"),
-        ("groups", groups, "groups determine which rows are held out together"),
+        ("groups", groups_of_caller(groups), "groups determine which rows are held out together"),
     ):
         if value is not None:
             raise ValueError(

@@ -18,7 +18,7 @@ from spinney._data.reproducible import any_order_sum
 from spinney._data.schema import Input
 from spinney._data.types import ColumnLike, Floats
 from spinney._estimator.costs import ClassCosts
-from spinney._estimator.fit_inputs import FitInputs
+from spinney._estimator.fit_inputs import FitInputs, groups_of_caller
 from spinney._estimator.metrics import check_scoring
 from spinney._estimator.parameters import count_features
 from spinney._estimator.rows import RowFingerprint, integer_weights, relative_weights, weight_of_one_row
@@ -91,7 +91,7 @@ class ForestSettings(GrowthSettings):
             ("n_estimators='auto'", self.n_estimators == "auto"),
             ("sampling", self.sampling is not None),
             ("replace=False", not self.replace),
-            ("groups", groups is not None),
+            ("groups", groups_of_caller(groups) is not None),
         ):
             if is_set:
                 raise ValueError(f"{name} requires bootstrap=True: with bootstrap=False every tree sees every row.")

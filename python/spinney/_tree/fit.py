@@ -18,7 +18,7 @@ from spinney._data.reproducible import any_order_sum
 from spinney._data.schema import Input
 from spinney._data.types import Floats
 from spinney._estimator.costs import ClassCosts
-from spinney._estimator.fit_inputs import FitInputs, ValidationSet
+from spinney._estimator.fit_inputs import FitInputs, ValidationSet, groups_of_caller
 from spinney._estimator.held_out import HeldOut
 from spinney._estimator.rows import weight_of_one_row
 from spinney._estimator.target import read_weights
@@ -144,6 +144,10 @@ class TreeFit:
         columns = settings.pooled(counted, sample_weight, counts_weights=not settings.random_ties)
         loss = task.loss(target.array, costs)
         if settings.validation_fraction is not None:
+            if inputs.groups is not None and groups_of_caller(inputs.groups) is None:
+                raise ValueError(
+                    "validation_fraction would hold out some copies of a row with soft labels. Pass X_val and y_val."
+                )
             weight, weight_val = self._split_weights(target, weight)
             held_out = HeldOut(columns, loss, weight_val)
         user = prepare(settings.criterion, target.array, weight, target.n_classes)

@@ -13,6 +13,7 @@ from scipy.special import betaincinv
 
 import spinney._engine as _engine
 from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.fit_inputs import groups_of_caller
 from spinney._estimator.held_out import Fold, HeldOut, Loss, node_losses, prune_best_first, read_folds, read_row_groups
 from spinney._estimator.metrics import check_scoring, find_scorer, metric_key
 from spinney._model.tree import FittedTree
@@ -320,7 +321,7 @@ def check_request(task: Task, held_out: bool, groups: ColumnLike, n_rows: int) -
         raise ValueError("prune='pessimistic' counts misclassified rows, so it is for classifiers. Use prune='cv'.")
     if how == "pessimistic" and settings.has_costs:
         raise ValueError("prune='pessimistic' does not take account of costs or priors. Use prune='cv'.")
-    if groups is not None:
+    if groups_of_caller(groups) is not None:
         read_row_groups(groups, n_rows)
         if how != "cv" and settings.shrinkage != "cv" and not settings.searches_size:
             raise ValueError("groups define the folds of prune='cv', but prune is not 'cv'. Leave them out.")
