@@ -7,6 +7,7 @@ explains rows as a sum of trees does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -18,15 +19,17 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._data.reproducible import log
 from spinney._data.types import Floats
-from spinney._model.boosting import BoostingRowPredictor, FittedBoosting
+from spinney._model.boosting import FittedBoosting
 from spinney._model.file.codec import numbers, saved_fields, word
 from spinney._model.file.container import refuse
+from spinney._model.links import predicted
 from spinney._model.model import ModelOfTrees, ModelSpec, ScoredModel, check_width, fractions
 from spinney._model.row_predictors import RowPredictor
 from spinney._model.tree import FittedTree
 
 VOTES = ("m1", "samme")
 ALGORITHMS = (*VOTES, "real", "gentle", "logit")
+_FEW_SCORES = 16  # trees that a member may become; each takes several times the memory of its nodes' scores
 MIN_PROBABILITY = 1e-5  # of a class ("real"), so that no overconfident member decides alone
 
 
@@ -203,39 +206,81 @@ class FittedAdaBoost(WeightedTrees, ScoredModel):
 
     @cached_property
     def scoring(self) -> FittedBoosting:
-        """The equivalent sum of trees, which computes the scores."""
+        """The equivalent sum of trees, one tree of each member for each of its scores."""
+        return self._sum_of_trees(slice(None))
+
+    def _sum_of_trees(self, which: slice) -> FittedBoosting:
+        """Return the sum of trees of some of the scores; of all of them, if each member has one score."""
         added: list[_engine.Tree] = []
         for t, tree in enumerate(self.engine):
-            value = tree.value.reshape(tree.size, -1)
-            scores = self.formula.scores(
-                self.formula.node_predictions(value), float(self.weights[t // self.formula.n_members])
-            )
-            for k in range(scores.shape[1]):
-                column = np.ascontiguousarray(scores[:, k : k + 1])
-                added.append(tree.with_values(column, tree.weight, tree.impurity))
-        return FittedBoosting(
-            added, np.zeros(self.formula.n_scores), self.formula.link, self._n_categories, self._n_classes
+            for column in self._node_scores(t, slice(None))[:, which].T:
+                values = np.ascontiguousarray(column[:, np.newaxis])
+                added.append(tree.with_values(values, tree.weight, tree.impurity))
+        start = np.zeros(self.formula.n_scores)[which]
+        return FittedBoosting(added, start, self.formula.link, self._n_categories, self._n_classes)
+
+    def _node_scores(self, t: int, nodes: slice | NDArray[np.intp]) -> Floats:
+        """Return what some nodes of a member add to the scores."""
+        value = self.engine[t].value.reshape(self.engine[t].size, -1)[nodes]
+        return self.formula.scores(
+            self.formula.node_predictions(value), float(self.weights[t // self.formula.n_members])
         )
+
+    @property
+    def _has_many_scores(self) -> bool:
+        """Whether the members would become too many trees, so that scores are added without them."""
+        return self.formula.n_members == 1 and self.formula.n_scores > _FEW_SCORES
 
     def shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
     ) -> tuple[Floats, Floats, Floats]:
         """Shapley values of the decision function: base values, values by row, column and score, and of pairs."""
-        base, values, pairs = self.scoring.shap_sums(columns, background, interactions, n_jobs)
+        if self._has_many_scores:
+            firsts = range(0, self.formula.n_scores, _FEW_SCORES)
+            parts = (self._sum_of_trees(slice(first, first + _FEW_SCORES)) for first in firsts)
+            sums = [
+                [
+                    found.reshape(-1, part.n_scores)
+                    for found in part.shap_sums(columns, background, interactions, n_jobs)
+                ]
+                for part in parts
+            ]
+            base, values, pairs = (np.hstack(of_parts).ravel() for of_parts in zip(*sums, strict=True))
+        else:
+            base, values, pairs = self.scoring.shap_sums(columns, background, interactions, n_jobs)
         factor, constant = self.formula.decision_scale(total_weight(self.weights))
         return factor * base + constant, factor * values, factor * pairs
 
-    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
         """Return a predictor of single rows."""
-        return self.scoring.row_predictor(schema, unseen, classes)
+        if not self._has_many_scores:
+            return self.scoring.row_predictor(schema, unseen, classes)
+
+        def scores(row: Floats) -> Floats:
+            return self._added(1, lambda tree: np.array([tree.apply_one(row)]))
+
+        def label(row: Floats) -> Any:
+            return classes[int(self.formula.codes(scores(row))[0])]
+
+        return RowPredictor(schema, unseen, label, lambda row: self.predicted(scores(row))[0])
 
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Scores, (n_rows, n_scores)."""
-        return self.scoring.scores(columns, n_jobs)
+        if not self._has_many_scores:
+            return self.scoring.scores(columns, n_jobs)
+        return self._added(columns.n_rows, lambda tree: tree.apply(columns, n_jobs))
+
+    def _added(self, n_rows: int, leaves_of: Callable[[_engine.Tree], NDArray[Any]]) -> Floats:
+        """Add up the scores of the leaves of rows; equivalent to `scoring`, in the memory of the members."""
+        total = np.zeros((n_rows, self.formula.n_scores))
+        for t, tree in enumerate(self.engine):
+            leaves, of_rows = np.unique(leaves_of(tree), return_inverse=True)
+            total += self._node_scores(t, leaves.astype(np.intp))[of_rows]
+        return total
 
     def predicted(self, scores: Floats) -> Floats:
         """Turn scores into class probabilities."""
-        return self.scoring.predicted(scores)
+        return predicted(self.formula.link, scores)
 
     def predicted_from_explained(self, sums: Floats) -> Floats:
         """Turn values of the decision function into class probabilities."""

@@ -1,10 +1,14 @@
 """Very many classes: the cost grows with rows + classes, or the fit is refused or announced before it begins."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import spinney
 from spinney._estimator import many_classes
 from spinney._forest import fitting
+from spinney._model import adaboost
 
 FAST = {
     "DecisionTreeClassifier": {},
@@ -87,3 +91,40 @@ def test_five_thousand_classes_are_fitted(name):
         assert len(np.unique(model.predict(X))) == 2
     else:
         assert model.score(X[:300], y[:300]) > 0.5
+
+
+@pytest.mark.parametrize("algorithm", ["m1", "real"])
+def test_scores_of_many_classes_are_those_of_the_sum_of_trees(algorithm, monkeypatch):
+    X, y = three_rows_per_class(40)
+    model = spinney.AdaBoostClassifier(n_estimators=4, max_depth=30, algorithm=algorithm, random_state=0).fit(X, y)
+    row, explained = X[7].tolist(), model.shap_values(X[:5])
+    direct = model.decision_function(X), model.predict_proba(X), model.predict(X), explained.values
+    single = model.to_predictor()
+    single = single.predict(row), single.predict_proba(row)
+    assert "scoring" not in vars(model.adaboost_)
+    monkeypatch.setattr(adaboost, "_FEW_SCORES", 40)
+    summed = model.decision_function(X), model.predict_proba(X), model.predict(X), model.shap_values(X[:5]).values
+    assert "scoring" in vars(model.adaboost_)
+    by_trees = model.to_predictor()
+    by_trees = by_trees.predict(row), by_trees.predict_proba(row)
+    for one, other in zip([*direct, *single], [*summed, *by_trees], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_adaboost_scores_many_classes_in_the_memory_of_its_members():
+    """A tree for each class and member takes 5 GB more than the members, which have 10 MB."""
+    code = (
+        "import resource, numpy as np, spinney\n"
+        "rng = np.random.default_rng(0)\n"
+        "y = np.repeat(np.arange(500), 3)\n"
+        "X = rng.normal(size=(500, 4))[y] + 0.01 * rng.normal(size=(1500, 4))\n"
+        "model = spinney.AdaBoostClassifier(n_estimators=5, max_depth=30, n_jobs=1).fit(X, y)\n"
+        "size = sum(tree.size * 500 * 8 for tree in model.adaboost_.engine)\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "model.predict_proba(X[:300])\n"
+        "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "print(size, after - before)\n"
+    )
+    size, more = map(int, subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.split())
+    assert more < 3 * size
