@@ -170,7 +170,7 @@ class BaseLinear(TableEstimator):
         rows = LinearRows(terms, target, batch.weight[used], self._penalty(design), n_classes)
         solved, quadratic = self._continue(rows, getattr(self, "_online", None))
         self._set_solved(batch.schema, batch.target, design, *solved)
-        remember_batch(self, state_of([quadratic]), len(batch.weight))
+        remember_batch(self, state_of([quadratic]), len(target))
         return self
 
     @abstractmethod
@@ -377,7 +377,8 @@ class LinearRegressor(RegressorMixin, BaseLinear):
         earlier = Quadratic.of(len(rows.terms) + 1, state)
         assert isinstance(rows.terms, DenseTerms)
         total = with_squared_errors(earlier, rows.terms.matrix, rows.target, rows.weight)
-        ridge = RidgeOfSums(total, rows.penalty, bool(self.scale))
+        n_rows = getattr(self, "n_samples_seen_", 0) + len(rows.weight)
+        ridge = RidgeOfSums(total, rows.penalty, bool(self.scale), n_rows)
         self.alpha_ = min(_ALPHAS, key=ridge.generalised_error) if isinstance(self.alpha, str) else float(self.alpha)
         coefficients, intercept = ridge.solve(self.alpha_)
         return (coefficients[:, np.newaxis], np.array([intercept]), "identity"), total

@@ -111,10 +111,13 @@ class RidgeOfSums:
         Penalty factor of each squared coefficient, for alpha=1.
     by_spread : bool
         Whether the factors are of terms of unit variance.
+    n_rows : int
+        Rows of positive weight.
     """
 
-    def __init__(self, squares: Quadratic, penalty: Floats, by_spread: bool) -> None:
+    def __init__(self, squares: Quadratic, penalty: Floats, by_spread: bool, n_rows: int) -> None:
         self._total = float(squares.curvature[-1, -1])
+        self._count = max(self._total, n_rows)  # a row of weight 2 counts as two rows, and one of weight 0.1 as one
         self._means, self._mean = squares.curvature[:-1, -1] / self._total, float(squares.slope[-1]) / self._total
         self._centred = squares.curvature[:-1, :-1] - self._total * self._means[:, np.newaxis] * self._means
         self._spread = np.maximum(np.diag(self._centred), 0.0)
@@ -134,7 +137,7 @@ class RidgeOfSums:
         image = (self._centred * coefficients).sum(axis=1)
         residual = self._square + float((coefficients * (image - 2 * self._right)).sum())
         freedom = 1 + float(np.diag(solve_factored(factor, self._centred)).sum())
-        return max(residual, 0.0) / max(1 - freedom / self._total, np.finfo(float).eps) ** 2
+        return max(residual, 0.0) / max(1 - freedom / self._count, np.finfo(float).eps) ** 2
 
     def _factor(self, alpha: float) -> Floats:
         penalty = alpha * self._penalty

@@ -278,6 +278,18 @@ def test_ridge_chooses_alpha_from_the_sums(noise):
     np.testing.assert_allclose(model.predict(rows), whole.predict(rows), rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.parametrize("unit", [0.05, 0.1, 1.0])
+def test_small_weights_leave_ridge_its_choice_of_alpha(unit):
+    rng = np.random.default_rng(1)
+    rows, y = rng.normal(size=(90, 20)), rng.normal(size=90)
+    weight = np.where(np.arange(90) % 3 == 0, 0.0, unit)
+    assert spinney.LinearRegressor().fit(rows, y, sample_weight=weight).alpha_ == 10.0
+    model = spinney.LinearRegressor()
+    for part in np.array_split(np.arange(90), 3):
+        model.partial_fit(rows[part], y[part], sample_weight=weight[part])
+    assert (model.alpha_, model.n_samples_seen_) == (10.0, 60)
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])
 @pytest.mark.parametrize("noise", ["normal", "laplace", "standard_cauchy"])
 def test_the_epsilon_insensitive_loss_is_learned_in_batches(epsilon, noise):
