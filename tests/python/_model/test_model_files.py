@@ -263,7 +263,7 @@ def test_errors_name_what_cannot_be_saved():
     with pytest.raises(TypeError, match=r"objects of the types int, str\. Fit on labels"):
         model.save(io.BytesIO())
     model = spinney.DecisionTreeClassifier().fit(X, y).set_params(class_weight={0: object()})
-    with pytest.raises(TypeError, match="parameter class_weight cannot be saved in a model file: it holds a object"):
+    with pytest.raises(TypeError, match="parameter class_weight cannot be saved in a model file: it holds an object"):
         model.save(io.BytesIO())
     with pytest.raises(ValueError, match="max_depth"):
         model.set_params(max_depth=-1).save(io.BytesIO())

@@ -70,6 +70,9 @@ def test_the_allowed_conflicts_are_not_rounded_down():
 def test_what_cannot_be_bundled_is_refused():
     with pytest.raises(ValueError, match="'town' is not numeric"):
         bundle_columns(pd.DataFrame({"town": ["a", "b"]}))
-    for wrong in (-0.1, 1.0, np.nan):
-        with pytest.raises(ValueError, match="max_conflicts must be a fraction"):
-            bundle_columns(np.eye(2), max_conflicts=wrong)
+
+
+@pytest.mark.parametrize("max_conflicts", ["x", None, -0.1, 1.0, float("nan")])
+def test_conflicts_are_a_fraction(max_conflicts):
+    with pytest.raises(ValueError, match="max_conflicts must be a fraction of the rows, at least 0 and below 1, not"):
+        bundle_columns([[0.0, 1.0]], max_conflicts=max_conflicts)

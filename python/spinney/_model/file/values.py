@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.display import nearest_name
+from spinney._data.display import nearest_name, with_article
 from spinney._model.file.codec import Field
 from spinney._model.file.container import refuse
 from spinney._names import MODULE_OF, public
@@ -81,7 +81,7 @@ def _to_json(value: object) -> Any:
         return {"options": [type(value).__name__, _to_json(value.get_params())]}
     if hasattr(value, "__array__"):
         return {"array": _array_to_json(np.asarray(value))}
-    raise TypeError(f"it holds a {type(value).__name__}.")
+    raise TypeError(f"it holds {with_article(type(value).__name__)}.")
 
 
 def _array_to_json(array: NDArray[Any]) -> dict[str, Any]:

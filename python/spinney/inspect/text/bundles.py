@@ -7,6 +7,7 @@ sparse column that are not at its most frequent value.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +107,7 @@ def bundle_columns(X: TableLike, *, max_conflicts: float = 0.0) -> ColumnBundles
     >>> found.codes[:, 1].tolist()
     [2, 3, 1, 1]
     """
-    if not 0 <= max_conflicts < 1:
+    if not isinstance(max_conflicts, Real) or not 0 <= max_conflicts < 1:
         raise ValueError(
             f"max_conflicts must be a fraction of the rows, at least 0 and below 1, not {max_conflicts!r}."
         )
