@@ -24,9 +24,13 @@ EXACT = {  # bit-identical for any order of the rows
     "oblique forest": (spinney.RandomForestRegressor(oblique=4, **_TREES), VALUES),
     "extra-trees": (spinney.ExtraTreesRegressor(**_TREES), VALUES),
     "isolation": (spinney.IsolationForest(**_TREES), None),
-    "histogram": (spinney.HistogramRegressor(), VALUES),
+    "embedding": (spinney.RandomTreesEmbedding(sparse_output=False, **_TREES), None),
+    "histogram": (spinney.HistogramClassifier(), CLASSES),
+    "vote of trees": (spinney.VotingClassifier(["tree", "forest"], random_state=3), CLASSES),
 }
 CLOSE = {  # but for the last digits
+    "histogram of values": (spinney.HistogramRegressor(), VALUES),
+    "perceptron": (spinney.Perceptron(random_state=3), CLASSES),
     "linear": (spinney.LinearClassifier(), CLASSES),
     "ridge": (spinney.LinearRegressor(), VALUES),
     "svc": (spinney.SVC(), CLASSES),
@@ -55,7 +59,7 @@ def fitted(model, y, rows, weight):
 
 def scores(model, y, rows, weight):
     model = fitted(model, y, rows, weight)
-    methods = ("decision_function", "predict_proba", "score_samples", "predict")
+    methods = ("decision_function", "predict_proba", "score_samples", "predict", "transform")
     return getattr(model, next(name for name in methods if hasattr(model, name)))(TABLE)
 
 
@@ -65,6 +69,17 @@ def test_the_order_of_the_rows_does_not_matter(name, weight):
     model, y = {**EXACT, **CLOSE}[name]
     first, second = scores(model, y, np.arange(N), weight), scores(model, y, ORDER, weight)
     np.testing.assert_allclose(second, first, rtol=0, atol=0 if name in EXACT else 1e-9)
+
+
+def test_the_mean_of_a_cell_adds_its_rows_in_their_order():
+    """The last digits differ, as docs/reproducibility.rst states."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 1)), rng.normal(size=300)
+    first, second = (
+        spinney.HistogramRegressor(0.5).fit(X[rows], y[rows]) for rows in (slice(None), slice(None, None, -1))
+    )
+    assert not np.array_equal(first.predict(X), second.predict(X))
+    np.testing.assert_allclose(first.predict(X), second.predict(X), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", UNITLESS)
