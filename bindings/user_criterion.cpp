@@ -6,8 +6,11 @@
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "arrays.h"
+#include "criterion/log_rank.h"
 #include "interrupt.h"
 #include "module.h"
 
@@ -100,6 +103,12 @@ static UserCriterionHandle* compiled_criterion(std::uintptr_t evaluate, std::uin
                                                         reinterpret_cast<void*>(split_data), n_columns, n_values)};
 }
 
+static UserCriterionHandle* log_rank_criterion(const Doubles2& hazard, bool counts) {
+  if (hazard.shape(0) == 0 || hazard.shape(1) == 0) throw nb::value_error("A hazard needs a row and a cause.");
+  std::vector<double> values(hazard.data(), hazard.data() + hazard.size());
+  return new UserCriterionHandle{nb::object(), std::make_unique<LogRank>(std::move(values), hazard.shape(1), counts)};
+}
+
 // An exception stored in the object may refer back to it through its traceback.
 static int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -125,4 +134,6 @@ void init_user_criterion(nb::module_& m) {
   m.def("python_criterion", &python_criterion, "object"_a, "n_columns"_a, "n_values"_a);
   m.def("compiled_criterion", &compiled_criterion, "evaluate"_a, "evaluate_data"_a, "split"_a, "split_data"_a,
         "n_columns"_a, "n_values"_a);
+  m.def("log_rank_criterion", &log_rank_criterion, "hazard"_a, "counts"_a,
+        "The log-rank criterion; `hazard` is cumulative, by number of event times and cause.");
 }

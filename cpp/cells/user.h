@@ -118,7 +118,7 @@ class UserSplits {
     read_values(*column_, table_rows.data(), table_rows.size(), x_.data());
   }
   void fill_x_from_groups(std::span<const std::size_t> group_end) {
-    if (!user_->wants_x()) return;
+    if (!user_->wants_groups()) return;
     x_.resize(order_.size());
     std::size_t i = 0;
     for (std::size_t g = 0; g < group_end.size(); ++g)

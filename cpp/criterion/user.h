@@ -43,6 +43,7 @@ class UserCriterion {
   }
 
   virtual bool wants_x() const { return false; }
+  virtual bool wants_groups() const { return wants_x(); }  // whether split_groups reads `group`
   virtual bool runs_in_parallel() const { return true; }
 
   const std::size_t n_columns, n_values;

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,12 +21,13 @@ from spinney._boosting.learning_rows import LearningRows
 from spinney._boosting.loss import Loss, LossOnRows
 from spinney._boosting.settings import BoostingSettings, Metric
 from spinney._boosting.target import BoostingTarget, TargetRows
-from spinney._data.arguments import argument_array, argument_numbers
+from spinney._data.arguments import argument_numbers
 from spinney._data.reproducible import exp, log
 from spinney._data.types import Floats, TableLike
 from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.parameters import estimator, parameter
-from spinney._estimator.target import check_length, read_one_value, read_weights
+from spinney._estimator.survival_times import read_times
+from spinney._estimator.target import read_weights
 from spinney._model.boosting import FittedBoosting
 from spinney._model.file.codec import SavedState, array, number, optional
 from spinney._model.file.container import refuse
@@ -37,86 +38,6 @@ _MAX_ITERATIONS, _TOLERANCE, _MAX_STEP = 100, 1e-10, 2.0  # of Newton's method f
 _LOG_SCALE_STEP, _MAX_LOG_SCALE_STEP = 0.05, 0.5  # of the search for the scale
 _LEAST_SCALE_RATIO = 0.5  # least scale over that of a constant: an overfitted model would shrink it without limit
 _MAX_TIMES = 100  # of survival curves without a baseline hazard
-_FORMS = (
-    "Pass times, with a minus sign where the event had not happened by then; a structured array of (event, time); or "
-    "two columns, the first and the last time at which it may have happened."
-)
-
-
-class Times(NamedTuple):
-    """Earliest and latest possible time of each row's event; the latest is infinite if the row is right-censored."""
-
-    low: Floats
-    high: Floats
-
-    @property
-    def is_event(self) -> NDArray[np.bool_]:
-        """Whether the time of the event is known."""
-        return np.asarray(self.low == self.high)
-
-
-def read_times(y: TableLike, n_rows: int, name: str = "y") -> Times:
-    """Return the times of a target in any of its forms: signed times, events with times, or intervals."""
-    columns = _two_columns(y, name)
-    if columns is None:
-        signed = read_one_value(y, n_rows, "boosting of times", name)
-        times = Times(np.abs(signed), np.where(signed > 0, np.abs(signed), np.inf))
-    else:
-        times = _of_columns(*columns, name)
-    check_length(len(times.low), n_rows, name)
-    return _checked(times, name)
-
-
-def _two_columns(y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    names = getattr(getattr(y, "dtype", None), "names", None)
-    if names is not None:
-        if len(names) != 2:
-            raise ValueError(f"{name} has the fields {', '.join(names)}; times have two. {_FORMS}")
-        return y[names[0]], y[names[1]]
-    if hasattr(y, "columns") and hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] == 2:
-        return tuple(np.asarray(y[column]) for column in y.columns)  # type: ignore[return-value]
-    given = None if hasattr(y, "columns") or y is None else argument_array(y, name)
-    return None if given is None or given.ndim != 2 or given.shape[1] != 2 else (given[:, 0], given[:, 1])
-
-
-def _of_columns(first: NDArray[Any], second: NDArray[Any], name: str) -> Times:
-    """Read events and times, in either order, or intervals of times."""
-    for event, time in ((first, second), (second, first)):
-        if event.dtype == bool or (event.dtype == object and all(isinstance(v, (bool, np.bool_)) for v in event)):
-            found = argument_numbers(time, name)
-            return Times(found, np.where(event.astype(bool), found, np.inf))
-    low, high = argument_numbers(first, name), argument_numbers(second, name)
-    for which, column in (("first", low), ("second", high)):
-        if np.isin(column, (0.0, 1.0)).all() and np.unique(column).size == 2:  # probably events, not times
-            raise ValueError(
-                f"The {which} column of {name} holds only 0 and 1. If it indicates whether the event has happened, "
-                "pass booleans; if it is a time, use another unit."
-            )
-    return Times(low, high)
-
-
-def _checked(times: Times, name: str) -> Times:
-    low, high = (np.ascontiguousarray(side, dtype=np.float64) for side in times)
-    bad = (
-        np.isnan(low)
-        | np.isnan(high)
-        | ~np.isfinite(low)
-        | (low < 0)
-        | (high < low)
-        | ~(high > 0)
-        | ((low == 0) & (high == np.inf))
-    )
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        is_point = low[row] == high[row] or high[row] == np.inf
-        value = f"{low[row]:g}" if is_point else f"{low[row]:g} to {high[row]:g}"
-        raise ValueError(
-            f"Times must be above 0 and finite, and intervals must not end before they begin (an end may be infinite). "
-            f"Row {row} of {name} has {value}. {_FORMS}"
-        )
-    if not (low == high).any() and not np.isfinite(high).any():
-        raise ValueError(f"No event of {name} has happened: there is nothing to learn. {_FORMS}")
-    return Times(low, high)
 
 
 # ---- losses -----------------------------------------------------------------------------------------------

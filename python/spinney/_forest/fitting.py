@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from spinney._estimator.rows import RowFingerprint, integer_weights, relative_we
 from spinney._estimator.support import ColumnRanges
 from spinney._estimator.table_estimator import TableEstimator
 from spinney._estimator.target import check_same_target, read_weights
-from spinney._estimator.user_criterion import check_proba, is_user, prepare
+from spinney._estimator.user_criterion import check_proba, is_user
 from spinney._forest.growing import ForestRequest, GrowingForest, TreeGrower, balanced_weights, grow_in_batches
 from spinney._forest.growth_record import GrowthRecord, OutOfBagResult, TrainingRows
 from spinney._forest.samples import Draws, Metric, OutOfBag, draw_rows, rows_with_weight
@@ -178,6 +179,8 @@ class ForestFit:
         encoded = self.schema.encode_inputs(X.table, unseen=estimator.unseen, estimator=type(estimator).__name__)
         rows = self._learning_rows(encoded, target, inputs, sample_weight)
         attributes = target.attributes() | self.task.cost_attributes(rows.costs) | self._grow(rows)
+        weight_of = partial(tree_weights, rows, attributes["_growth"].draws)
+        attributes |= self.task.grown_attributes(attributes["forest_"], rows.columns, target, weight_of)
         X.verify()
         return self.schema, attributes
 
@@ -309,7 +312,7 @@ class ForestFit:
     def _request(self, rows: LearningRows, draws: Draws | None) -> ForestRequest:
         """Return the request to the engine, without shrinkage."""
         settings, schema, costs = self.settings, self.schema, rows.costs
-        user = prepare(settings.criterion, rows.target, rows.weight, rows.n_classes)
+        user = self.task.prepare(rows.target, rows.weight, rows.n_classes)
         total = float(rows.columns.n_rows) if rows.weight is None else any_order_sum(rows.weight)
         weight = each_draw = per_draw(rows.weight, rows.drawn_copies)
         if costs is not None:
@@ -396,7 +399,8 @@ class ForestFit:
     def _out_of_bag(self, rows: LearningRows, draws: Draws | None) -> OutOfBag | None:
         if draws is None or not (self.settings.oob_score or self.settings.n_estimators == "auto"):
             return None
-        return OutOfBag(rows.columns, draws, rows.target, rows.classes, rows.sample_weight, self.settings.n_threads)
+        kind = self.estimator._out_of_bag_class
+        return kind(rows.columns, draws, rows.target, rows.classes, rows.sample_weight, self.settings.n_threads)
 
     def _out_of_bag_result(self, grown: GrowingForest, forest: FittedForest) -> OutOfBagResult | None:
         if grown.oob is None:
@@ -423,6 +427,12 @@ class ForestFit:
             balanced=request.balanced is not None,
             n_nodes=n_nodes,
         )
+
+
+def tree_weights(rows: LearningRows, draws: Draws | None, tree: int) -> Floats:
+    """Return the weight of each row in the growth of a tree."""
+    once = np.ones(rows.columns.n_rows) if rows.in_leaves is None else rows.in_leaves
+    return once if draws is None else once * draws.counts(tree)
 
 
 # ---- checks of warm starts -----------------------------------------------------------------------------------

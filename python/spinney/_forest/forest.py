@@ -87,6 +87,7 @@ class BaseForest(GrowingEstimator):
     _random_ties = True
     _model_attribute = "forest_"
     _oob_name: ClassVar[str]  # attribute of the out-of-bag predictions
+    _out_of_bag_class: ClassVar[type[OutOfBag]] = OutOfBag
     _tree_class: ClassVar[type[BaseTree]]  # the estimator of one tree
 
     def _to_header(self) -> dict[str, Any]:
@@ -388,7 +389,7 @@ class BaseForest(GrowingEstimator):
         if self._growth.row_fingerprint is not None:
             self._growth.row_fingerprint.check_target(target.array)
         weight = read_weights(sample_weight, columns.n_rows)
-        return OutOfBag(columns, draws, target.array, target.classes, weight, self._n_threads)
+        return self._out_of_bag_class(columns, draws, target.array, target.classes, weight, self._n_threads)
 
     def _out_of_bag_predictor(
         self, X: TableLike, y: ColumnLike, weight: Floats | None

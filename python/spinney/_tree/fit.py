@@ -22,7 +22,7 @@ from spinney._estimator.fit_inputs import FitInputs, ValidationSet, groups_of_ca
 from spinney._estimator.held_out import HeldOut
 from spinney._estimator.rows import weight_of_one_row
 from spinney._estimator.target import read_weights
-from spinney._estimator.user_criterion import UserTarget, check_proba, prepare
+from spinney._estimator.user_criterion import UserTarget, check_proba
 from spinney._model.tree import FittedTree
 from spinney._tree.growing import GrowingEstimator
 from spinney._tree.pruning import FitRows, PruningResult, check_request, prune_grown
@@ -150,7 +150,7 @@ class TreeFit:
                 )
             weight, weight_val = self._split_weights(target, weight)
             held_out = HeldOut(columns, loss, weight_val)
-        user = prepare(settings.criterion, target.array, weight, target.n_classes)
+        user = task.prepare(target.array, weight, target.n_classes)
         first = TreeGrower(settings, schema, columns, target, self.random, costs, time is not None, user)
         gains = partial(settings.split_gains, schema, costs)
 
@@ -172,6 +172,7 @@ class TreeFit:
         rows = FitRows(inputs.X, y, target.array, inputs.groups, self.random, fitted)
         pruned = prune_grown(task, tree, growth, held_out, rows)
         tree, strength = shrunk(pruned.tree, settings.shrinkage, growth, pruned.alpha, self.random, inputs.groups)
+        attributes |= task.grown_attributes(tree, columns, target, lambda _: growth.weights())
         had_missing = columns.ranges(weight, settings.n_threads)[2].astype(bool).tolist()
         return TreeResult(schema, tree, attributes, had_missing, strength, pruned)
 

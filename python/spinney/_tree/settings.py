@@ -26,7 +26,7 @@ from spinney._estimator.parameters import (
     read_monotone,
 )
 from spinney._estimator.rows import row_counts
-from spinney._estimator.user_criterion import UserTarget, is_user, name_of
+from spinney._estimator.user_criterion import SAVED_NAME, UserTarget, is_user, name_of
 from spinney._model.tree import FittedTree
 from spinney.criteria import Criterion
 
@@ -133,6 +133,11 @@ class GrowthSettings:
         return "cv" in values
 
     @property
+    def reads_sequences(self) -> bool:
+        """Whether the criterion reads the rows of a node one after another, sorted by a column."""
+        return is_user(self.criterion) or self.criterion in ("absolute_error", "log_rank")
+
+    @property
     def n_threads(self) -> int:
         """Number of threads for the engine; 0: all."""
         return self.n_jobs or 0
@@ -161,9 +166,9 @@ class GrowthSettings:
     def check_user_criterion(self) -> None:
         """Refuse an unusable user-defined criterion, and parameters that need a built-in one."""
         criterion = self.criterion
-        if not is_user(criterion):
+        if not self.reads_sequences or criterion == "absolute_error":
             return
-        if isinstance(criterion, str):
+        if criterion == SAVED_NAME:
             raise ValueError(
                 "This model was saved without its criterion, which is code. Set it again, model.set_params(criterion=…"
                 "), before you fit."
@@ -176,9 +181,8 @@ class GrowthSettings:
         for field in fields(self):
             value, default = getattr(self, field.name), field.default
             if field.name in _BUILT_IN_ONLY and (value is not None if default is None else value != default):
-                raise ValueError(
-                    f"{field.name} cannot be combined with a user-defined criterion. Leave it at {default}."
-                )
+                which = "a user-defined criterion" if is_user(criterion) else f"criterion={criterion!r}"
+                raise ValueError(f"{field.name} cannot be combined with {which}. Leave it at {default}.")
 
     # ---- columns -------------------------------------------------------------------------------------
 
@@ -239,7 +243,7 @@ class GrowthSettings:
             return "generalised_gini"
         if self.criterion in RATE_CRITERIA and (has_exposure or self.rate_shrinkage > 0):
             return "rate"
-        return "entropy" if self.criterion == "log_loss" else self.criterion_name
+        return {"log_loss": "entropy", "log_rank": SAVED_NAME}.get(self.criterion_name, self.criterion_name)
 
     def surrogates(self, weight: Floats | None) -> _engine.SurrogateOptions | None:
         """Return the options of surrogate and competitor splits; None if only the best split is stored."""
@@ -322,7 +326,7 @@ def check_stream(X: Input, settings: GrowthSettings) -> None:
             "max_bins=None sorts all rows at every node, and those of a stream are in files. Set max_bins=255 to split "
             "between 255 bins of equally many rows, or use extra-trees, which draw thresholds at random."
         )
-    if is_user(settings.criterion) or settings.criterion == "absolute_error":
+    if settings.reads_sequences:
         name = settings.criterion if isinstance(settings.criterion, str) else type(settings.criterion).__name__
         raise ValueError(
             f"criterion={name!r} sorts all rows at every node, and those of a stream are in files. Use "

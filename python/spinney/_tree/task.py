@@ -18,7 +18,8 @@ from spinney._estimator.costs import ClassCosts, read_cost_matrix, read_priors, 
 from spinney._estimator.exposure import deviance, per_exposure, shrink_rates, survival_rates
 from spinney._estimator.held_out import Loss
 from spinney._estimator.target import encode_labels, read_classes, read_values, warn_if_coarse
-from spinney._estimator.user_criterion import is_user, row_losses
+from spinney._estimator.user_criterion import UserTarget, is_user, prepare, row_losses
+from spinney._model.model import ModelOfTrees
 from spinney._model.tree import FittedTree
 from spinney._tree.settings import RATE_CRITERIA, GrowthSettings
 
@@ -103,9 +104,19 @@ class Task(ABC):
         """Return rates and their weights, from counts of events and exposures."""
         raise ValueError("exposure is for counts of events. Use DecisionTreeRegressor(criterion='poisson').")
 
+    def prepare(self, array: NDArray[Any], weight: Floats | None, n_classes: list[int]) -> UserTarget | None:
+        """Return the criterion and its target, where it reads rows one after another; None for other criteria."""
+        return prepare(self.settings.criterion, array, weight, n_classes)
+
     def restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
         """Return a grown tree with its final node values, where growth used others."""
         return tree
+
+    def grown_attributes(
+        self, model: ModelOfTrees, columns: _engine.Table, target: Target, weight_of: Callable[[int], Floats]
+    ) -> dict[str, Any]:
+        """Return fitted attributes that depend on the leaves of the training rows; `weight_of` returns those of a tree."""
+        return {}
 
     def node_errors(self, tree: FittedTree) -> Floats:
         """Return the error per unit of weight of each node if it were a leaf."""
