@@ -257,6 +257,14 @@ def _models():
     times = np.where(np.arange(N_ROWS) % 3 == 0, -1, 1) * (1 + COUNTS)
     for loss in ("cox", "aft"):
         models[loss] = _of("GradientBoostingSurvival", times, n_estimators=5, loss=loss)
+    causes = np.array(
+        [(k % 3, time) for k, time in enumerate(np.abs(times))], dtype=[("cause", np.int64), ("time", float)]
+    )
+    models["survival tree"] = _of("SurvivalTree", times, min_samples_leaf=5)
+    models["survival tree by folds"] = _of("SurvivalTree", causes, prune="cv", cv=3, missing="surrogate")
+    models["survival forest"] = _of("RandomSurvivalForest", times, n_estimators=4)
+    models["survival forest of causes"] = _of("RandomSurvivalForest", causes, n_estimators=4, keep_rows=True)
+    models["extra survival trees"] = _of("ExtraSurvivalTrees", times, n_estimators=4)
     for loss in ("lambdamart", "pairwise"):
         models[loss] = _of("GradientBoostingRanker", COUNTS, n_estimators=5, loss=loss)
     for loss in ("exponential", "focal", "smooth_hinge"):
@@ -311,7 +319,7 @@ def answers(model):
     X = rows_of(model)
     found = {name: getattr(model, name)(X) for name in _ASKED if hasattr(model, name)}
     if getattr(model, "keep_rows", False):
-        if not hasattr(model, "classes_"):
+        if hasattr(model, "predict_quantiles"):
             found["quantiles"] = model.predict_quantiles(X, [0.1, 0.5, 0.9])
         found["weights"] = model.leaf_weights(X)
     if hasattr(model, "predict_support"):

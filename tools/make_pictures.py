@@ -22,7 +22,7 @@ from pictures_of_boosting_and_margins import (
     margin_pictures,
     shapes,
 )
-from pictures_of_lists_and_times import ranking, survival
+from pictures_of_lists_and_times import ranking, survival, survival_forest
 from pictures_of_teaching import teaching_pictures
 from pictures_of_the_course import course_pictures
 from sklearn.base import clone
@@ -433,6 +433,7 @@ def main(arguments: list[str]) -> None:
     save(early_stopping(), folder / "boosting_rounds.png")
     save(ranking(), folder / "ranking.png")
     save(survival(), folder / "survival.png")
+    save(survival_forest(), folder / "survival_forest.png")
     save(shapes(), folder / "shapes.png")
     save(batting(), folder / "batting.png")
     save(shrinkage(), folder / "shrinkage.png")

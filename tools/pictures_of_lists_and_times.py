@@ -50,6 +50,38 @@ def _machines(seed: int, n: int = 400) -> tuple[Any, Any]:
     return X, np.where(time < end, time, -end)
 
 
+def survival_forest() -> Any:
+    """Draw the curves of the leaves of a tree, and those of three rows by extra-trees, beside the truth."""
+    X, times = _machines(0)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+    tree = spinney.SurvivalTree(min_samples_leaf=20, max_depth=2).fit(X, times)
+    for k, leaf in enumerate(np.unique(tree.apply(X))):
+        curve, hazard = tree.leaf_curve(int(leaf)), tree.tree_.flat_value[leaf, 0]
+        at, height = np.append(0.0, curve.time), np.append(1.0, curve.survival)
+        label = f"relative hazard {hazard:.2g}"
+        axes[0].step(at, height, where="post", color=CLASS_COLOURS[k], linewidth=2, label=label)
+    _draw_three_rows(axes[1], spinney.ExtraSurvivalTrees(random_state=0).fit(X, times))
+    axes[0].set(title="leaves of a tree", xlabel="time", xlim=(0, 20), ylim=(0, 1.02))
+    axes[0].set_ylabel("probability of no event so far")
+    axes[1].set_title("three rows, extra-trees")
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+    return figure
+
+
+def _draw_three_rows(ax: Any, model: Any) -> None:
+    """Draw the curves of three rows, and the true ones as dotted lines."""
+    rows, at = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]]), np.linspace(0.01, 20, 400)
+    curves = model.predict_survival_function(rows, at)
+    for k, row in enumerate(rows):
+        middle = 1.5 - row[0] + abs(row[1]) / 2
+        truth = np.exp(-np.exp((np.log(at) - middle) / 0.5))
+        ax.plot(at, truth, color=INK, linewidth=1, linestyle=":", label="truth" if k == 0 else None)
+        ax.plot(at, curves[k], color=CLASS_COLOURS[k], linewidth=2)
+    ax.set(xlabel="time", xlim=(0, 20), ylim=(0, 1.02))
+
+
 def survival() -> Any:
     """Draw the curves of three rows by both losses, beside the truth."""
     X, times = _machines(0)
@@ -58,17 +90,10 @@ def survival() -> Any:
         "cox": spinney.GradientBoostingSurvival(**shape).fit(X, times),
         "aft, extreme": spinney.GradientBoostingSurvival("aft", distribution="extreme", **shape).fit(X, times),
     }
-    rows = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]])
-    at = np.linspace(0.01, 20, 400)
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
     for ax, (name, model) in zip(axes, models.items(), strict=True):
-        curves = model.predict_survival_function(rows, at)
-        for k, row in enumerate(rows):
-            middle = 1.5 - row[0] + abs(row[1]) / 2
-            truth = np.exp(-np.exp((np.log(at) - middle) / 0.5))
-            ax.plot(at, truth, color=INK, linewidth=1, linestyle=":", label="truth" if k == 0 else None)
-            ax.plot(at, curves[k], color=CLASS_COLOURS[k], linewidth=2)
-        ax.set(title=name, xlabel="time", xlim=(0, 20), ylim=(0, 1.02))
+        _draw_three_rows(ax, model)
+        ax.set_title(name)
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("probability of no event so far")
     axes[0].legend(frameon=False)

@@ -182,6 +182,15 @@ def python_criterion(object: object, n_columns: int, n_values: int) -> UserCrite
 def compiled_criterion(
     evaluate: int, evaluate_data: int, split: int, split_data: int, n_columns: int, n_values: int
 ) -> UserCriterion: ...
+def log_rank_criterion(
+    hazard: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    counts: bool,
+) -> UserCriterion:
+    """
+    The log-rank criterion; `hazard` is cumulative, by number of event times and cause.
+    """
 
 class RpartOptions:
     """Options of rpart's conventions."""

@@ -59,7 +59,7 @@ MODULE_OF = {
     "JamesStein": "spinney._evaluate.james_stein",
     "KNeighborsClassifier": "spinney._neighbours.nearest",
     "KNeighborsRegressor": "spinney._neighbours.nearest",
-    "LeafCurve": "spinney._tree.survival",
+    "LeafCurve": "spinney._tree.survival_predictions",
     "LinearClassifier": "spinney._linear.linear_model",
     "LinearLeaves": "spinney._boosting.options.option_objects",
     "LinearRegressor": "spinney._linear.linear_model",

@@ -113,12 +113,13 @@ class LeafCurves:
     def steps(self) -> Steps:
         """The event times of the leaves."""
         m, j = len(self.times) + 1, self.n_causes
-        node = np.repeat(np.arange(len(self.begin) - 1, dtype=np.int64), np.diff(self.begin.astype(np.int64)))
+        node = np.repeat(np.arange(len(self.begin) - 1), np.diff(self.begin).astype(np.int64)).astype(np.int64)
         key = node * m + self.rank
         is_event = self.cause > 0
         place, at = np.unique(key[is_event], return_inverse=True)
         code = at * j + self.cause[is_event] - 1
-        events = np.bincount(code, weights=self.weight[is_event], minlength=len(place) * j).reshape(-1, j)
+        sums = np.bincount(code, weights=self.weight[is_event], minlength=len(place) * j)
+        events = np.asarray(sums, dtype=np.float64).reshape(-1, j)
         of_node = place // m
         at_risk = _weight_from(np.argsort(key, kind="stable"), key, self.weight, place, (of_node + 1) * m)
         if self.entry is not None:
@@ -191,7 +192,7 @@ def _weight_from(
     """Return the total weights of the keys from `first` to before `end`."""
     total = np.append(0.0, np.cumsum(weight[order]))
     ordered = key[order]
-    return total[np.searchsorted(ordered, end)] - total[np.searchsorted(ordered, first)]
+    return np.asarray(total[np.searchsorted(ordered, end)] - total[np.searchsorted(ordered, first)])
 
 
 def _survival_before(factor: Floats, begin: NDArray[np.intp], node: NDArray[np.int64]) -> Floats:

@@ -170,7 +170,7 @@ def _auc(has_event: NDArray[np.bool_], weight: Floats, score: Floats) -> float:
     if not cases.any() or not controls.any():
         return float("nan")
     ordered = np.sort(score[controls])
-    below, up_to = (np.searchsorted(ordered, score[cases], side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+    below, up_to = (np.searchsorted(ordered, score[cases], side=side) for side in ("left", "right"))
     right = weight[cases] * (below + up_to) / 2
     return float(right.sum() / (weight[cases].sum() * len(ordered)))
 
@@ -195,14 +195,12 @@ def _survivors(
     time: Floats, is_event: NDArray[np.bool_], is_censoring: bool = False
 ) -> Callable[[NDArray[Any]], Floats]:
     """Return the Kaplan–Meier estimate as a function; rows with an event of a time are censored after it."""
-    at = np.unique(time[is_event])
-    ordered = np.sort(time)
-    events = np.searchsorted(np.sort(time[is_event]), at, side="right")
-    events = np.diff(events, prepend=0)
-    at_risk = len(time) - np.searchsorted(ordered, at, side="left")
+    at, events = np.unique(time[is_event], return_counts=True)
+    at_risk = len(time) - np.searchsorted(np.sort(time), at, side="left")
     if is_censoring:  # the events of a time happen before rows are censored
-        at_risk -= np.isin(time, at).sum() and np.array([((time == t) & ~is_event).sum() for t in at])
-    survival = np.append(1.0, np.cumprod(1.0 - events / np.maximum(at_risk, 1)))
+        others = np.sort(time[~is_event])
+        at_risk -= np.searchsorted(others, at, side="right") - np.searchsorted(others, at, side="left")
+    survival = np.append(1.0, np.cumprod(1.0 - events / at_risk))
     return lambda times: np.asarray(survival[np.searchsorted(at, times, side="right")])
 
 

@@ -18,9 +18,9 @@ _FORMS = (
     "two columns, the first and the last time at which it may have happened."
 )
 _CAUSE_FORMS = (
-    "Pass times, with a minus sign where the event had not happened by then; or a structured array, or a data frame, of "
-    "two columns: event and time. The event is True or False; or the cause, a positive integer or text, and 0 or missing "
-    "where the row is censored."
+    "Pass times, with a minus sign where the event had not happened by then; or a structured array, or a data frame, "
+    "of two columns: event and time. The event is True or False; or the cause, a positive integer or text, and 0 or "
+    "missing where the row is censored."
 )
 _EVENT_NAMES = ("event", "cause", "status")  # of a column, if its type does not distinguish it from times
 
@@ -142,6 +142,7 @@ def read_events(y: Any, n_rows: int, name: str = "y", causes: NDArray[Any] | Non
         label = np.array([1]) if causes is None else causes[:1]
         events = Events(np.abs(signed), (signed > 0).astype(np.intp), label)
     else:
+        columns = _plain(columns[0]), _plain(columns[1])
         events = _events_of_columns(columns, _event_column(y, columns, name), name, causes)
     check_length(len(events.time), n_rows, name)
     is_bad = ~(np.isfinite(events.time) & (events.time > 0))
@@ -163,15 +164,24 @@ def _entered(events: Events, entry: ArrayLike) -> Events:
     if is_bad.any():
         row = int(np.flatnonzero(is_bad)[0])
         raise ValueError(
-            f"A row must enter at time 0 or later, and before its own time. Row {row} enters at {found[row]:g}, and its "
-            f"time is {events.time[row]:g}."
+            f"A row must enter at time 0 or later, and before its own time. Row {row} enters at {found[row]:g}, and "
+            f"its time is {events.time[row]:g}."
         )
     return Events(events.time, events.cause, events.causes, found if found.any() else None)
 
 
+def _plain(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of objects that are all numbers, or all booleans, with that type."""
+    if column.dtype.kind != "O" or not len(column):
+        return column
+    found = np.array(column.tolist())
+    return found if found.dtype.kind in "biuf" and found.shape == column.shape else column
+
+
 def _event_column(y: Any, columns: tuple[NDArray[Any], NDArray[Any]], name: str) -> int:
     """Return which of two columns holds events: the only one without decimals or numbers, or the one with the name."""
-    fields = getattr(getattr(y, "dtype", None), "names", None) or getattr(y, "columns", ("", ""))
+    fields: Any = getattr(getattr(y, "dtype", None), "names", None)
+    fields = getattr(y, "columns", ("", "")) if fields is None else fields
     names = [str(field).lower() for field in fields]
     by_name = [k for k in (0, 1) if names[k] in _EVENT_NAMES]
     by_type = [k for k in (0, 1) if columns[k].dtype.kind in "bOUST"]
@@ -200,7 +210,7 @@ def _events_of_columns(
     if codes is None:
         codes = np.searchsorted(known, labels).clip(0, len(known) - 1)
         if not (known[codes] == labels).all():
-            other = labels[known[codes] != labels][0]
+            other = labels[known[codes] != labels].tolist()[0]
             raise ValueError(f"{name} has events of the cause {other!r}, which the model does not know.")
     cause = np.zeros(len(event), dtype=np.intp)
     cause[is_event] = codes + 1

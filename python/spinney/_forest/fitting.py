@@ -399,7 +399,7 @@ class ForestFit:
     def _out_of_bag(self, rows: LearningRows, draws: Draws | None) -> OutOfBag | None:
         if draws is None or not (self.settings.oob_score or self.settings.n_estimators == "auto"):
             return None
-        kind = self.estimator._out_of_bag_class
+        kind: type[OutOfBag] = self.estimator._out_of_bag_class
         return kind(rows.columns, draws, rows.target, rows.classes, rows.sample_weight, self.settings.n_threads)
 
     def _out_of_bag_result(self, grown: GrowingForest, forest: FittedForest) -> OutOfBagResult | None:

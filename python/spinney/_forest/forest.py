@@ -330,6 +330,11 @@ class BaseForest(GrowingEstimator):
                 f"kind={kind!r} needs out-of-bag rows, but with bootstrap=False every tree is grown on all rows. Fit "
                 "with bootstrap=True, or use spinney.permutation_importance on held-out rows."
             )
+        if self.criterion == "log_rank":
+            raise ValueError(
+                f"kind={kind!r} has no loss for times. Use spinney.permutation_importance, with rows='out_of_bag' or "
+                "on held-out rows."
+            )
         if is_user(self.criterion):
             raise ValueError(
                 f"kind={kind!r} compares predictions with y, but a user-defined criterion may predict something else. "

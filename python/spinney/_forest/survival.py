@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from dataclasses import field as fitted_attribute
+from typing import Any, ClassVar, Literal, Self
 
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._data.types import ColumnLike, TableLike
+from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.leaf_curves import LeafCurves
 from spinney._estimator.parameters import estimator, parameter
 from spinney._forest.forest import BaseForest
 from spinney._forest.samples import Metric, OutOfBag
 from spinney._model.forest import FittedForest
+from spinney._model.saving.saved_model import SavedModel
 from spinney._tree import growing
+from spinney._tree import survival_predictions as predictions
 from spinney._tree.survival import (
     LOG_RANK,
     Survival,
-    SurvivalPredictions,
     SurvivalTree,
     array_concordance,
     deviance,
@@ -46,7 +50,7 @@ class SurvivalOutOfBag(OutOfBag):
 
 
 @estimator
-class SurvivalForest(SurvivalPredictions, BaseForest):
+class SurvivalForest(BaseForest):
     """A forest for survival analysis."""
 
     criterion: Literal["log_rank"] = parameter(StrOptions({LOG_RANK}), default=LOG_RANK)
@@ -59,11 +63,33 @@ class SurvivalForest(SurvivalPredictions, BaseForest):
     _tree_class = SurvivalTree
     _out_of_bag_class = SurvivalOutOfBag
     _oob_name = "oob_prediction_"
+    _predicted_quantity = predictions.PREDICTED_QUANTITY
     _missing_attribute_reasons: ClassVar[dict[str, str]] = {
         "predict_proba": "is for classes. Use predict_survival_function.",
         "predict_quantiles": "is for numeric targets. Use predict_quantile, or predict_survival_function.",
         "predict_interval": "is for numeric targets. Use predict_quantile twice.",
     }
+
+    leaf_curves_: LeafCurves = fitted_attribute(init=False)
+    event_times_: Floats = fitted_attribute(init=False)
+    causes_: NDArray[Any] = fitted_attribute(init=False)
+    n_outputs_: int = fitted_attribute(init=False)
+    predict_survival_function = predictions.predict_survival_function
+    predict_cumulative_hazard = predictions.predict_cumulative_hazard
+    predict_cumulative_incidence = predictions.predict_cumulative_incidence
+    predict_quantile = predictions.predict_quantile
+    predict_median = predictions.predict_median
+    score = predictions.score
+
+    def _to_header(self) -> dict[str, Any]:
+        return super()._to_header() | predictions.curves_to_header(self)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
+        return super()._from_header(header, saved) | predictions.curves_of_saved(header, saved)
+
+    def __sklearn_tags__(self) -> Any:
+        return predictions.survival_tags(super().__sklearn_tags__())
 
     def fit(
         self,
@@ -162,5 +188,7 @@ class ExtraSurvivalTrees(SurvivalForest):
     >>> forest.predict_survival_function(X[:3], times=[2.0, 5.0]).shape
     (3, 2)
     """
+
+    max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default=1.0)
 
     _splitter = "random"

@@ -4,45 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from dataclasses import field as fitted_attribute
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 import spinney._engine as _engine
-from spinney._data.arguments import argument_numbers
 from spinney._data.reproducible import log, sums_by_code
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.costs import ClassCosts
-from spinney._estimator.fit_inputs import FitInputs
 from spinney._estimator.held_out import Loss
-from spinney._estimator.leaf_curves import SAVED_CURVES, LeafCurves, curves_from_header
+from spinney._estimator.leaf_curves import LeafCurves
 from spinney._estimator.parameters import estimator, parameter
 from spinney._estimator.rows import integer_weights, relative_weights
 from spinney._estimator.survival_times import EnteredTimes, Events, read_events
 from spinney._estimator.target import read_weights
 from spinney._estimator.user_criterion import UserTarget
-from spinney._model.file.codec import saved_fields
-from spinney._model.file.values import labels
 from spinney._model.forest import FittedForest
 from spinney._model.model import ModelOfTrees
 from spinney._model.saving.saved_model import SavedModel
 from spinney._model.tree import FittedTree
+from spinney._tree import survival_predictions as predictions
 from spinney._tree.task import Target, Task
 from spinney._tree.tree_estimator import BaseTree
 
 LOG_RANK = "log_rank"
 _RANK, _ENTRY, _CAUSE, _EXPECTED = 0, 1, 2, 3  # columns of a target's array; the last is the first of the causes
-_SAVED_CAUSES = saved_fields(causes_=labels(key="causes"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivalTarget(Target):
     """Times and causes, as `array`.
 
-    Its columns are the numbers of event times up to the time and up to the entry of a row; its cause, 0 if censored; and
-    for each cause the events expected of the row by the hazard of all training rows.
+    Its columns are the numbers of event times up to the time and up to the entry of a row; its cause, 0 if censored;
+    and for each cause the events expected of the row by the hazard of all training rows.
 
     Attributes
     ----------
@@ -86,7 +83,7 @@ class SurvivalTarget(Target):
 def _ranks(events: Events, times: Floats) -> NDArray[np.int64]:
     rank = np.searchsorted(times, events.time, side="right")
     entry = np.zeros_like(rank) if events.entry is None else np.searchsorted(times, events.entry, side="right")
-    return np.column_stack([rank, entry, events.cause])
+    return np.column_stack([rank, entry, events.cause]).astype(np.int64)
 
 
 def _hazard(ranks: NDArray[np.int64], weight: Floats, n_times: int, n_causes: int) -> Floats:
@@ -101,7 +98,7 @@ def _hazard(ranks: NDArray[np.int64], weight: Floats, n_times: int, n_causes: in
 
 def _sums(codes: NDArray[np.int64], weight: Floats, n: int) -> Floats:
     if integer_weights(weight) is not None:
-        return np.bincount(codes, weights=weight, minlength=n)
+        return np.asarray(np.bincount(codes, weights=weight, minlength=n))
     return sums_by_code(codes, weight, n)
 
 
@@ -168,209 +165,8 @@ def deviance(relative_hazard: Floats, array: Floats) -> Floats:
     return np.asarray(2 * np.where(is_event, mean - 1 - log(np.where(is_event, mean, 1.0)), mean).sum(axis=1))
 
 
-class LeafCurve(NamedTuple):
-    """The curves of a leaf.
-
-    Attributes
-    ----------
-    time : ndarray of shape (n_times,)
-        Times of the events of its training rows.
-    at_risk : ndarray of shape (n_times,)
-        Weight of the rows at risk.
-    events : ndarray of shape (n_times, n_causes)
-        Weight of the events of each cause.
-    survival : ndarray of shape (n_times,)
-        Kaplan–Meier estimate of the survival function.
-    cumulative_hazard : ndarray of shape (n_times, n_causes)
-        Nelson–Aalen estimate for each cause.
-    cumulative_incidence : ndarray of shape (n_times, n_causes)
-        Aalen–Johansen estimate for each cause.
-    """
-
-    time: Floats
-    at_risk: Floats
-    events: Floats
-    survival: Floats
-    cumulative_hazard: Floats
-    cumulative_incidence: Floats
-
-
-class SurvivalPredictions:
-    """The methods of survival trees and forests."""
-
-    _fitted: Any
-    _n_threads: int
-    _columns: Callable[[TableLike], _engine.Table]
-    _check_is_fitted: Callable[[], None]
-    predict: Callable[[TableLike], Floats]
-    leaf_curves_: LeafCurves
-    event_times_: Floats
-    causes_: NDArray[Any]
-    n_outputs_: int
-
-    def _curves(self, X: TableLike, times: ArrayLike | None, which: str) -> Floats:
-        columns = self._columns(X)
-        at = self.event_times_ if times is None else argument_numbers(times, "times")
-        if at.ndim != 1 or not (at >= 0).all():
-            raise ValueError("times must be a list of numbers, at least 0.")
-        fitted = self._fitted
-        leaves = fitted.engine.apply(columns, self._n_threads).reshape(columns.n_rows, -1).astype(np.int64)
-        if isinstance(fitted, FittedForest):
-            leaves += fitted.root[:-1].astype(np.int64)
-        return self.leaf_curves_.curves(leaves, which, at)
-
-    def predict_survival_function(self, X: TableLike, times: ArrayLike | None = None) -> Floats:
-        """Survival probability of each row at each time: the probability that no event has happened.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        times : array-like of shape (n_times,), optional
-            Times, at least 0. None: `event_times_`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_times)
-            The Kaplan–Meier estimate of the leaf or, in a forest, the mean over the trees. It is constant after the
-            last event time.
-        """
-        incidence = self._curves(X, times, "incidence").sum(axis=2)
-        return np.asarray(np.clip(1.0 - incidence, 0.0, 1.0))
-
-    def predict_cumulative_hazard(self, X: TableLike, times: ArrayLike | None = None) -> Floats:
-        """Cumulative hazard of each row up to each time.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        times : array-like of shape (n_times,), optional
-            Times, at least 0. None: `event_times_`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_times), or (n_samples, n_times, n_causes) with several causes
-            The Nelson–Aalen estimate of the leaf or, in a forest, the mean over the trees.
-        """
-        return self._by_cause(self._curves(X, times, "hazard"))
-
-    def predict_cumulative_incidence(self, X: TableLike, times: ArrayLike | None = None) -> Floats:
-        """Probability that an event of each cause has happened by each time.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        times : array-like of shape (n_times,), optional
-            Times, at least 0. None: `event_times_`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_times), or (n_samples, n_times, n_causes) with several causes
-            The Aalen–Johansen estimate of the leaf or, in a forest, the mean over the trees. Over all causes it sums to
-            1 minus the survival probability.
-        """
-        return self._by_cause(self._curves(X, times, "incidence"))
-
-    def _by_cause(self, curves: Floats) -> Floats:
-        return np.asarray(curves[:, :, 0] if self.n_outputs_ == 1 else curves)
-
-    def predict_quantile(self, X: TableLike, q: float = 0.5) -> Floats:
-        """Quantile of the time until the event of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        q : float, default=0.5
-            Level of the quantile, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The first event time by which the probability of an event is at least `q`; infinity if there is none.
-        """
-        if not 0 < q < 1:
-            raise ValueError(f"q={q} must lie between 0 and 1.")
-        incidence = self._curves(X, None, "incidence").sum(axis=2)
-        # sums that are at least q but for rounding
-        reached = np.column_stack([incidence >= q - 1e-12, np.ones(len(incidence), dtype=bool)])
-        return np.append(self.event_times_, np.inf)[reached.argmax(axis=1)]
-
-    def predict_median(self, X: TableLike) -> Floats:
-        """Median of the time until the event of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Times, as returned by `predict_quantile`.
-        """
-        return self.predict_quantile(X, 0.5)
-
-    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Harrell's concordance index: how often the order of two events is predicted correctly.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        y : array-like
-            Their times, in any form that `fit` takes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Pairs count by the product of their weights.
-
-        Returns
-        -------
-        float
-            Fraction of the comparable pairs that the predictions order correctly, where tied predictions count half.
-            Random predictions have 0.5; NaN if no pair is comparable. With several causes, the mean over the causes, in
-            each of which the other events are censored.
-        """
-        risk = self.predict(X).reshape(-1, self.n_outputs_)
-        events = read_events(y, len(risk), causes=self.causes_)
-        return mean_concordance(events.time, events.cause, risk, read_weights(sample_weight, len(risk)))
-
-    def _to_header(self) -> dict[str, Any]:
-        entries: dict[str, Any] = super()._to_header()  # type: ignore[misc]
-        return entries | SAVED_CURVES.to_header(self.leaf_curves_) | _SAVED_CAUSES.to_header(self)
-
-    @classmethod
-    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
-        engine: Any = saved.model.engine  # type: ignore[attr-defined]
-        curves = curves_from_header(header, saved.model.n_outputs, engine.feature < 0)
-        found: dict[str, Any] = super()._from_header(header, saved)  # type: ignore[misc]
-        return found | _SAVED_CAUSES.from_header(header) | {"leaf_curves_": curves, "event_times_": curves.times}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.target_tags.required = True
-        tags.target_tags.positive_only = True
-        tags.target_tags.multi_output = False
-        return tags
-
-    @property
-    def _predicted_quantity(self) -> str:
-        """What `predict` returns, for tables and plots."""
-        return "relative hazard of the event"
-
-
-def mean_concordance(time: Floats, cause: NDArray[Any], risk: Floats, weight: Floats | None) -> float:
-    """Return the mean concordance over the causes; `risk` has one column per cause."""
-    found = []
-    for j, of_cause in enumerate(risk.T):
-        high = np.where(cause == j + 1, time, np.inf)
-        found.append(_engine.concordance(time, high, np.ascontiguousarray(-of_cause), weight))
-    return float(np.mean(found))
-
-
 @estimator
-class SurvivalTree(SurvivalPredictions, BaseTree):
+class SurvivalTree(BaseTree):
     """A decision tree for survival analysis, whose target is the time until an event, such as failure or death.
 
     Splits have the largest log-rank statistic: the rows on their two sides differ most in when their events happen.
@@ -402,11 +198,32 @@ class SurvivalTree(SurvivalPredictions, BaseTree):
 
     _task_class = Survival
     _tied_to_trees = ("rpart_", "leaf_curves_")
+    _predicted_quantity = predictions.PREDICTED_QUANTITY
     _missing_attribute_reasons: ClassVar[dict[str, str]] = {
         "predict_proba": "is for classes. Use predict_survival_function.",
     }
+    leaf_curves_: LeafCurves = fitted_attribute(init=False)
+    event_times_: Floats = fitted_attribute(init=False)
+    causes_: NDArray[Any] = fitted_attribute(init=False)
+    n_outputs_: int = fitted_attribute(init=False)
+    predict_survival_function = predictions.predict_survival_function
+    predict_cumulative_hazard = predictions.predict_cumulative_hazard
+    predict_cumulative_incidence = predictions.predict_cumulative_incidence
+    predict_quantile = predictions.predict_quantile
+    predict_median = predictions.predict_median
+    score = predictions.score
 
-    def fit(
+    def _to_header(self) -> dict[str, Any]:
+        return super()._to_header() | predictions.curves_to_header(self)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], saved: SavedModel) -> dict[str, Any]:
+        return super()._from_header(header, saved) | predictions.curves_of_saved(header, saved)
+
+    def __sklearn_tags__(self) -> Any:
+        return predictions.survival_tags(super().__sklearn_tags__())
+
+    def fit(  # type: ignore[override]
         self,
         X: TableLike,
         y: ColumnLike,
@@ -457,7 +274,7 @@ class SurvivalTree(SurvivalPredictions, BaseTree):
         other.leaf_curves_ = self.leaf_curves_.of_nodes(kept_nodes(self.tree_, other.tree_))
         return other
 
-    def leaf_curve(self, leaf: int) -> LeafCurve:
+    def leaf_curve(self, leaf: int) -> predictions.LeafCurve:
         """Return the survival curve of the training rows of a leaf.
 
         Parameters
@@ -480,7 +297,7 @@ class SurvivalTree(SurvivalPredictions, BaseTree):
         survival = np.clip(1.0 - incidence.sum(axis=1), 0.0, 1.0)
         hazard = np.cumsum(steps.hazard[of_leaf], axis=0)
         times = self.event_times_[steps.time[of_leaf]]
-        return LeafCurve(times, steps.at_risk[of_leaf], steps.events[of_leaf], survival, hazard, incidence)
+        return predictions.LeafCurve(times, steps.at_risk[of_leaf], steps.events[of_leaf], survival, hazard, incidence)
 
 
 def entered(y: Any, entry: ColumnLike, sample_weight: ColumnLike) -> Any:
@@ -502,4 +319,6 @@ def kept_nodes(tree: FittedTree, pruned: FittedTree) -> NDArray[np.intp]:
 def array_concordance(array: Floats, risk: Floats, weight: Floats | None) -> float:
     """Return the concordance of rows of a target's array."""
     # censored rows without an event time before them are comparable to none
-    return mean_concordance(array[:, _RANK] + (array[:, _CAUSE] == 0) / 2 + 0.5, array[:, _CAUSE], risk, weight)
+    return predictions.mean_concordance(
+        array[:, _RANK] + (array[:, _CAUSE] == 0) / 2 + 0.5, array[:, _CAUSE], risk, weight
+    )

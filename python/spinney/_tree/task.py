@@ -115,7 +115,7 @@ class Task(ABC):
     def grown_attributes(
         self, model: ModelOfTrees, columns: _engine.Table, target: Target, weight_of: Callable[[int], Floats]
     ) -> dict[str, Any]:
-        """Return fitted attributes that depend on the leaves of the training rows; `weight_of` returns those of a tree."""
+        """Return fitted attributes from the leaves of the training rows; `weight_of` returns the weights in a tree."""
         return {}
 
     def node_errors(self, tree: FittedTree) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field as fitted_attribute
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,7 +92,7 @@ class BaseTree(GrowingEstimator):
     alpha_: float = fitted_attribute(init=False)
     cp_table_: ComplexityTable = fitted_attribute(init=False)
     _model_attribute = "tree_"
-    _tied_to_trees = ("rpart_",)
+    _tied_to_trees: ClassVar[tuple[str, ...]] = ("rpart_",)
     printcp = report.printcp
     summary = report.summary
     rpart_frame = report.rpart_frame

@@ -22,6 +22,7 @@ MORE = {  # parameters that bring further attributes
     "BaggingRegressor": {"oob_score": True},
     "DecisionTreeClassifier": {"prune": "cv"},
     "DecisionTreeRegressor": {"prune": "cv"},
+    "ExtraSurvivalTrees": {"bootstrap": True, **KEPT},
     "ExtraTreesClassifier": {"bootstrap": True, **KEPT},
     "ExtraTreesRegressor": {"bootstrap": True, **KEPT},
     "GradientBoostingClassifier": {"early_stopping": True, "subsample": 0.5},
@@ -29,6 +30,8 @@ MORE = {  # parameters that bring further attributes
     "GradientBoostingSurvival": {"loss": "aft", "early_stopping": True, "subsample": 0.5},
     "RandomForestClassifier": KEPT,
     "RandomForestRegressor": KEPT,
+    "RandomSurvivalForest": KEPT,
+    "SurvivalTree": {"prune": "cv"},
 }
 FAST = {"n_estimators": 20, "random_state": 0}  # 20 drawn anew leave a row in all samples now and then
 GOLDEN = Path(__file__).parents[2] / "golden" / "imported"

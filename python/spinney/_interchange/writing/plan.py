@@ -35,6 +35,9 @@ _UNSUPPORTED = {  # why some estimators that consist of trees cannot be exported
     "AdaBoostRegressor": "it predicts a median of its trees",
     "GradientBoostingRanker": "no format supports boosting for ranking",
     "GradientBoostingSurvival": "no format supports boosting for survival analysis",
+    **dict.fromkeys(
+        ("SurvivalTree", "RandomSurvivalForest", "ExtraSurvivalTrees"), "no format supports its survival curves"
+    ),
 }
 _LINKS_OF_VALUES = frozenset({"identity", "log"})
 _LINKS = frozenset({"identity", "log", "logit", "half_logit", "hinge", "focal", "softmax", "one_vs_rest"})

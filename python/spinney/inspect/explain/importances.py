@@ -430,6 +430,8 @@ def _score_name(model: object, scoring: object) -> str:
         return scoring
     if scoring is not None:
         return str(getattr(scoring, "__name__", None) or "the score")
+    if hasattr(model, "predict_survival_function"):
+        return "concordance"
     return "accuracy" if hasattr(model, "predict_proba") or hasattr(model, "classes_") else "r2"
 
 

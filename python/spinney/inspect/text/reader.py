@@ -369,7 +369,8 @@ class TreeReader:
     @property
     def centre(self) -> str:
         """Name of the statistic that a regression tree predicts."""
-        return {"absolute_error": "median", "user": "value", "gain": "adds"}.get(name_of(self.model.criterion), "mean")
+        names = {"absolute_error": "median", "user": "value", "gain": "adds", "log_rank": "relative hazard"}
+        return names.get(name_of(self.model.criterion), "mean")
 
     def spread(self, node: int) -> str:
         """Return the spread of the values of a node as text; empty if the criterion does not measure it."""
