@@ -232,7 +232,13 @@ FITTED_BY_COMMAND = {
 SETTINGS_OF_NAME: dict[str, dict[str, object]] = {"stump": {"max_depth": 1}}
 
 # what it fits too, and what neither classes nor values alone are enough for: estimators
-FITTED_BY_COMMAND_ALONE = {"ranker": "GradientBoostingRanker", "survival": "GradientBoostingSurvival"}
+FITTED_BY_COMMAND_ALONE = {
+    "ranker": "GradientBoostingRanker",
+    "survival": "GradientBoostingSurvival",
+    "survival-tree": "SurvivalTree",
+    "survival-forest": "RandomSurvivalForest",
+    "extra-survival-trees": "ExtraSurvivalTrees",
+}
 
 # estimators whose files do not predict a target
 WITHOUT_TARGET = frozenset(

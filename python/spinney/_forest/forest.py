@@ -241,7 +241,7 @@ class BaseForest(GrowingEstimator):
         size = f"{plural(n_trees, 'tree')}, {plural(n_leaves, 'leaf')}"
         entries = {"forest": size}
         if is_known:
-            name = "accuracy" if has_classes else "R²"
+            name = "accuracy" if has_classes else "concordance" if hasattr(self, "causes_") else "R²"
             entries[f"{name}, out of bag"] = f"{score:.1%}" if has_classes else f"{score:.4g}"
         return About(
             "forest",

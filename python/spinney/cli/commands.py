@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import rich  # noqa: F401  (imported here, so that a missing extra is reported at once)
 
+from spinney._names import FITTED_BY_COMMAND_ALONE
 from spinney.cli.options import DECLARED, LOSSES_ALONE, command, option_of, spinney
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _WHY_NOT_AUTO = {
     "functional": "Functional boosting has no out-of-bag rows. Pass the number of rounds, or leave it out.",
     "adaboost": "AdaBoost has no out-of-bag rows. Pass the number of rounds, or leave it out.",
     "extra-trees": "Extra-trees are fitted to all rows, so none is out of bag. Pass a number, or --model forest.",
+    "extra-survival-trees": "They are fitted to all rows, so none is out of bag. Pass a number, or survival-forest.",
 }
 
 
@@ -220,6 +222,7 @@ def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **opt
     Ranking, survival analysis, tables larger than memory
       spinney fit clicks.csv --target grade --model ranker --group query
       spinney fit machines.csv --target hours --model survival --event failed
+      spinney fit machines.csv --target hours --model survival-forest --event failed
       spinney fit 'loans/*.parquet' --target repaid --model boosting --memory 2GB
     """
     _check_options(kind, options, folds)
@@ -227,7 +230,8 @@ def fit(table: Path, target: str | None, kind: str, folds: int, seed: int, **opt
 
     out, memory, as_json = (options.pop(name) for name in ("out", "memory", "as_json"))
     scoring, positive = options.pop("scoring"), options.pop("positive")
-    options["task"] = {"ranker": "ranking", "survival": "survival"}.get(kind, options["task"])
+    if kind in FITTED_BY_COMMAND_ALONE:
+        options["task"] = "ranking" if kind == "ranker" else "survival"
     options["date_parts"] = tuple(part.strip() for part in (options["date_parts"] or "").split(",") if part)
     source = _source(table, target, options, ("task", "drop", "date_parts", "weight", "offset", "group", "event"))
     run_fit(source, FitOptions(kind, options, folds, seed, out, as_json, memory, scoring, positive))

@@ -110,7 +110,7 @@ class FitOptions:
     @property
     def has_rounds(self) -> bool:
         """Whether the number of boosting rounds is set."""
-        is_boosting = self.kind in ("boosting", *FITTED_BY_COMMAND_ALONE)
+        is_boosting = self.kind in ("boosting", "ranker", "survival")
         return is_boosting and isinstance(self.parameters.get("n_estimators"), int)
 
 
@@ -132,7 +132,7 @@ def run_fit(source: Source, options: FitOptions) -> None:
     with command_errors(), warnings_in_one_line():
         model = options.estimator(table.task, **defaults)
         scores = cross_validate(model, table, options) if options.n_folds else {}
-        if options.kind == "forest":
+        if options.kind in ("forest", "survival-forest"):
             model.set_params(oob_score=True)
         model.fit(table.X, table.y, table.weight, **table.fit_params)
         if table.format is not None:
@@ -298,7 +298,8 @@ def _as_scored(model: EstimatorLike, predictions: Array) -> Array:
     params = model.get_params(deep=False)
     if predictions.ndim == 2:
         predictions = predictions[:, int(np.abs(np.array(params["quantile"]) - 0.5).argmin())]
-    return -predictions if params.get("loss") == "cox" else predictions
+    are_hazards = params.get("loss") == "cox" or params.get("criterion") == "log_rank"
+    return -predictions if are_hazards else predictions
 
 
 Scores = dict[str, dict[str, list[float]]]  # by metric, then "model" and "baseline", by fold

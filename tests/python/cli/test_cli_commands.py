@@ -122,6 +122,24 @@ def test_fit_survival_times(folder, penguins):
         found = json.loads(run(*given, "--event", "failed", "--loss", loss).stdout)
         assert found["scores"]["concordance"]["boosting"]["mean"] > 0.6
         assert found["scores"]["concordance"]["baseline"]["mean"] == 0.5
+    for kind in ("survival-forest", "extra-survival-trees"):
+        words = [kind if word == "survival" else word for word in given]
+        found = json.loads(run(*words, "--event", "failed", "--out", folder / "timed.model").stdout)
+        assert found["scores"]["concordance"]["forest"]["mean"] > 0.6
+        assert "relative hazard" in run("explain", folder / "timed.model", folder / "timed.csv", "--row", 1).stdout
+    tree = [
+        folder / "timed.csv",
+        "--target",
+        "hours",
+        "--model",
+        "survival-tree",
+        "--event",
+        "failed",
+        "--max-depth",
+        2,
+    ]
+    assert "concordance" in run("fit", *tree, "--folds", 3, "--out", folder / "timed.tree").stdout
+    assert "relative hazard" in run("show", folder / "timed.tree").stdout
     json.loads(run(*given).stdout)
     assert "1 (or true)" in refused(*given, "--event", "island")
     assert "--model ranker" in refused(*given, "--loss", "pairwise", code=2)
