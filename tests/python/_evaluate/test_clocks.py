@@ -2,6 +2,7 @@
 
 import pickle
 import platform
+import random
 import re
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import spinney
+from fuzzing.cycles import jumping_clocks
 from spinney._evaluate import runner
 from spinney._evaluate.runner import Budget
 
@@ -47,6 +49,16 @@ def test_an_evaluation_within_a_time_limit_does_not_follow_the_time_of_day(jumpi
     compared = spinney.compare(models, X, Y, cv=3, minutes=1.0)
     assert compared.unfinished == []
     assert all(0 <= seconds < 60 for seconds in np.ravel(compared.fit_seconds))
+
+
+@pytest.mark.parametrize("names", [["time"], ["time", "monotonic", "perf_counter"]], ids=len)
+def test_a_study_ends_with_a_result_whatever_the_clocks_do(names):
+    """Clocks that jump forward end a study early, and those that jump back prolong it."""
+    table = {f"x{j}": X[:, j] for j in range(3)} | {"y": np.where(Y == 1, "yes", "no")}
+    with jumping_clocks(random.Random(1), 1e4, names):
+        study = spinney.study(table, "y", minutes=0.05)
+    assert "Predicting y (2 classes)" in str(study)
+    assert len(study.model.predict(table)) == len(Y)
 
 
 def test_a_budget_is_sent_to_other_processes_by_the_clock_they_share(monkeypatch):
