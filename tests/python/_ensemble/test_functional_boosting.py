@@ -116,6 +116,15 @@ def test_a_tree_has_the_splits_that_were_asked_for(numbers):
     assert {int((tree.feature >= 0).sum()) for tree in model.functions_.trees()} == {4}
 
 
+def test_a_depth_that_is_set_limits_trees_with_a_number_of_splits(numbers):
+    X, y = numbers
+    shallow, stumps = (regressor(trees).fit(X, y) for trees in (Trees(max_depth=1, n_splits=3), Trees()))
+    np.testing.assert_array_equal(shallow.predict(X), stumps.predict(X))
+    deeper, free = (regressor(trees).fit(X, y) for trees in (Trees(max_depth=2, n_splits=3), Trees(n_splits=3)))
+    assert not np.array_equal(deeper.predict(X), stumps.predict(X))
+    assert not np.array_equal(free.predict(X), stumps.predict(X))
+
+
 def test_squared_loss_with_lines_and_no_shrinkage_ends_at_least_squares(numbers):
     X, y = numbers
     model = regressor("linear_pairs", n_estimators=400, learning_rate=1.0).fit(X, y)

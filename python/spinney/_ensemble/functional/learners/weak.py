@@ -136,8 +136,8 @@ class Trees(WeakLearner):
 
     Parameters
     ----------
-    max_depth : int or None, default=1
-        Maximum depth; None: no limit. With ``n_splits``, 1 (the default) also means no limit.
+    max_depth : int, None or "auto", default="auto"
+        Maximum depth; None: no limit. "auto": 1, or no limit with ``n_splits``.
     n_splits : int or None, default=None
         Maximum number of splits of each tree, grown best-first.
     min_samples_leaf : int, default=1
@@ -152,7 +152,9 @@ class Trees(WeakLearner):
     >>> model = spinney.FunctionalBoostingClassifier(spinney.learners.Trees(n_splits=3)).fit(X, y)
     """
 
-    max_depth: int | None = parameter(_POSITIVE, None, default=1, kw_only=False)
+    max_depth: int | Literal["auto"] | None = parameter(
+        _POSITIVE, StrOptions({"auto"}), None, default="auto", kw_only=False
+    )
     n_splits: int | None = parameter(_POSITIVE, None, default=None)
     min_samples_leaf: int = parameter(_POSITIVE, default=1)
     max_features: int | float | Literal["sqrt", "log2"] | None = parameter(
@@ -166,7 +168,8 @@ class Trees(WeakLearner):
 class _TreeFitter(Fitter):
     def __init__(self, learner: Trees, table: LearningTable) -> None:
         self._inputs, self._schema, self._seed = table.inputs, table.schema, table.seed
-        depth = None if learner.n_splits is not None and learner.max_depth == 1 else learner.max_depth
+        of_default = 1 if learner.n_splits is None else None
+        depth = of_default if isinstance(learner.max_depth, str) else learner.max_depth
         template = DecisionTreeRegressor(
             max_depth=depth,
             max_leaf_nodes=None if learner.n_splits is None else learner.n_splits + 1,
