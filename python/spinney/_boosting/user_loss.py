@@ -186,11 +186,14 @@ class UserLoss:
         return found
 
     def start(self, y: Floats, weight: Floats, offset: Floats) -> Floats:
-        """Return the constant score of least loss given an offset; refuse a gradient that contradicts the loss."""
+        """Return the constant score of least loss given an offset, or the user's; refuse a gradient that is wrong."""
         y = 2 * y - 1 if self._of_classes else y
-        constant = _zero_gradient(self.row_gradients, y, weight, offset[0], self.link)
-        self.check_gradient(y, constant + offset[0])
-        return np.array([constant])
+        if hasattr(self._loss, "start"):
+            found = _own_start(self._loss, y, weight, 1)
+        else:
+            found = np.array([_zero_gradient(self.row_gradients, y, weight, offset[0], self.link)])
+        self.check_gradient(y, found[0] + offset[0])
+        return found
 
     def check_gradient(self, y: Floats, f: Floats) -> None:
         """Refuse a gradient that differs from finite differences of the loss at some rows."""
@@ -297,6 +300,10 @@ class UserObjective:
         shape = scores.shape
         return np.ascontiguousarray(gradient.T).reshape(shape), np.ascontiguousarray(np.abs(hessian).T).reshape(shape)
 
+    def row_losses(self, y: Floats, scores: Floats, weight: Floats) -> Floats:
+        """Return the losses of rows that evaluate rounds, at scores, (n_scores, n_rows)."""
+        return self.evaluation.values(y[np.newaxis], scores, weight)
+
     def start(self, y: Floats, weight: Floats, offset: Floats) -> Floats:
         """Return the constant score at which the gradients sum to 0 given an offset; 0 for several scores."""
         if self.n_scores > 1:
@@ -358,8 +365,61 @@ class UserObjectiveOnRows(LossOnRows):
     def mean_loss(self, scores: Floats) -> float:
         """Return the weighted mean of the loss that evaluates rounds."""
         used = self._weight > 0
-        losses = self._objective.evaluation.values(self._y[np.newaxis, used], scores[:, used], self._weight[used])
+        losses = self._objective.row_losses(self._y[used], scores[:, used], self._weight[used])
         return float(np.average(losses, weights=self._weight[used]))
+
+
+class UserClassLoss(UserObjective):
+    """A user's loss of several classes: an object with ``loss``, ``gradient`` and perhaps ``hessian`` and ``start``."""
+
+    def __init__(self, loss: Any, n_classes: int) -> None:
+        super().__init__(self._pair, n_classes)
+        self._loss = loss
+        link = getattr(loss, "link", self.link)
+        if link != self.link:
+            raise ValueError(f"The loss has link={link!r}. With {n_classes} classes it must be {self.link!r}.")
+
+    def _pair(self, y: Floats, scores: Floats) -> tuple[Any, Any]:
+        has_hessian = hasattr(self._loss, "hessian")
+        return self._loss.gradient(y, scores), self._loss.hessian(y, scores) if has_hessian else np.ones_like(scores)
+
+    def row_losses(self, y: Floats, scores: Floats, weight: Floats | None = None) -> Floats:
+        """Return the loss of each row at scores, (n_scores, n_rows)."""
+        return _checked(_called(self._loss.loss, y, np.ascontiguousarray(scores.T)), len(y), "loss")
+
+    def start(self, y: Floats, weight: Floats, offset: Floats) -> Floats:
+        """Return the user's initial scores, or zeros; refuse a gradient that contradicts the loss."""
+        has_start = hasattr(self._loss, "start")
+        found = _own_start(self._loss, y, weight, self.n_scores) if has_start else np.zeros(self.n_scores)
+        some = np.unique(np.linspace(0, len(y) - 1, _CHECKED_ROWS).astype(np.intp))
+        for k in range(self.n_scores):
+            self._check_slope(y[some], found[:, np.newaxis] + offset[:, some], k)
+        return found
+
+    def _check_slope(self, y: Floats, scores: Floats, k: int) -> None:
+        """Refuse a gradient of one score that differs from finite differences of the loss."""
+        step = np.zeros_like(scores)
+        step[k] = _STEP * np.maximum(1, np.abs(scores[k]))
+        values = [self.row_losses(y, at) for at in (scores - step, scores, scores + step)]
+        gradient, width = self.derivatives(y, scores)[0][k], 2 * step[k]
+        slope, kink = (values[2] - values[0]) / width, 2 * np.abs(values[2] + values[0] - 2 * values[1]) / width
+        size = np.maximum(np.abs(slope), np.abs(gradient)).max(initial=0.0)
+        excess = np.abs(slope - gradient) - kink - _TOLERANCE * size
+        if excess.max(initial=0.0) > 0:
+            worst = int(excess.argmax())
+            raise ValueError(
+                f"gradient(y, f) of the loss is {gradient[worst]:g} for score {k} at y={y[worst]:g}, "
+                f"f={scores[:, worst].tolist()}, where the loss has the slope {slope[worst]:g}. Correct one of them."
+            )
+
+
+def _own_start(loss: Any, y: Floats, weight: Floats, n_scores: int) -> Floats:
+    """Return the initial scores that a user's loss object computes from targets and weights."""
+    found = np.atleast_1d(np.asarray(loss.start(y, weight), dtype=np.float64))
+    if found.shape != (n_scores,) or not np.isfinite(found).all():
+        wanted = "one finite number" if n_scores == 1 else f"{n_scores} finite numbers"
+        raise ValueError(f"start(y, weight) of the loss returned {found.tolist()}; it must return {wanted}.")
+    return found
 
 
 def _count_scores(n_classes: int | None) -> int:
@@ -401,8 +461,8 @@ def user_loss(loss: CustomLoss, n_classes: int | None, n_jobs: int | None) -> Lo
     """Return a user's loss or objective; `n_classes` is None for numbers."""
     custom: UserLoss | UserObjective | FormulaOrObjective
     if not callable(loss) or hasattr(loss, "gradient"):
-        if _count_scores(n_classes) > 1:
-            raise ValueError(_advice(n_classes))
+        if n_classes is not None and _count_scores(n_classes) > 1:
+            return Loss("outside", "softmax", n_scores=n_classes, custom=UserClassLoss(loss, n_classes))
         custom = UserLoss(loss, n_classes is not None, n_jobs)
         return Loss("outside", custom.link, n_scores=_count_scores(n_classes), custom=custom)
     _check_order(loss)
@@ -435,8 +495,8 @@ def _advice(n_classes: int | None = None) -> str:
     """Return what a user's function must return for several classes, or for one score of each row (None)."""
     if _count_scores(n_classes) > 1:
         return (
-            f"A custom loss is for two classes, and y has {n_classes}. Pass a function of (y, scores) that "
-            "returns gradients and hessians, both of shape (n_rows, n_classes), or use loss='log_loss'."
+            f"With {n_classes} classes, pass a function of (y, scores) that returns gradients and hessians, both of "
+            "shape (n_rows, n_classes), or an object whose loss and gradient take scores of this shape."
         )
     return "Return an array with the loss of each row (no sums or means), or two such arrays as (gradient, hessian)."
 

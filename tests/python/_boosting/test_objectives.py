@@ -1,5 +1,7 @@
 """Functions that return gradients and hessians, as XGBoost and LightGBM take them."""
 
+import pickle
+
 import numpy as np
 import pytest
 import spinney
@@ -165,3 +167,112 @@ def cauchy(y, f):
 def test_other_objectives_do_not_warn(objective):
     X = np.random.default_rng(0).normal(size=(300, 3))
     spinney.GradientBoostingRegressor(loss=objective, **OPTIONS).fit(X, 1 + np.abs(X[:, 0]))
+
+
+# ---- objects for several classes ----------------------------------------------------------------------------
+
+
+class Softmax:
+    """The log loss of several classes, with the curvature and the start of the named loss."""
+
+    def proba(self, f):
+        e = np.exp(f - f.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    def loss(self, y, f):
+        return -np.log(self.proba(f)[np.arange(len(y)), y.astype(int)])
+
+    def gradient(self, y, f):
+        return self.proba(f) - np.eye(f.shape[1])[y.astype(int)]
+
+    def hessian(self, y, f):
+        p, k = self.proba(f), f.shape[1]
+        return k / (k - 1) * p * (1 - p)
+
+    def start(self, y, weight):
+        return np.log(np.bincount(y.astype(int), weight) / weight.sum())
+
+
+def test_an_object_for_several_classes_is_the_named_loss(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 150)
+    own = spinney.GradientBoostingClassifier(Softmax(), **OPTIONS).fit(X, y, weight)
+    named = spinney.GradientBoostingClassifier(**OPTIONS).fit(X, y, weight)
+    np.testing.assert_allclose(own.predict_proba(X), named.predict_proba(X), rtol=1e-6)
+    np.testing.assert_allclose(own.train_score_, named.train_score_, rtol=1e-6)
+    np.testing.assert_allclose(own.boosting_.start, named.boosting_.start)
+    assert own.to_predictor().predict(X[0].tolist()) == own.predict(X[:1])[0]
+    with pytest.raises(TypeError, match="The parameter loss cannot be saved in a model file"):
+        own.save(tmp_path / "own.model")
+    again = pickle.loads(pickle.dumps(own))
+    assert (again.predict_proba(X) == own.predict_proba(X)).all()
+    own.set_params(loss="log_loss").save(tmp_path / "own.model")
+    assert (spinney.load(tmp_path / "own.model").predict_proba(X) == own.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("options", [{"scoring": "accuracy"}, {"scoring": None}, {"n_estimators": "auto"}])
+def test_objects_for_several_classes_stop_early(options):
+    X, y = load_iris(return_X_y=True)
+    given = OPTIONS | {"n_estimators": 200, "early_stopping": True} | options
+    if given["n_estimators"] == "auto":
+        given = {"effort": 0.2, "random_state": 0}
+    model = spinney.GradientBoostingClassifier(Softmax(), **given).fit(X, y)
+    assert model.n_iter_ < 200
+    assert model.score(X, y) > 0.9
+
+
+def test_hessian_and_start_are_optional_for_several_classes():
+    class Plain:
+        loss, gradient, proba = Softmax.loss, Softmax.gradient, Softmax.proba
+
+    X, y = load_iris(return_X_y=True)
+    model = spinney.GradientBoostingClassifier(Plain(), **OPTIONS).fit(X, y)
+    assert (model.boosting_.start == 0).all()
+    assert model.score(X, y) > 0.95
+
+
+def test_wrong_objects_for_several_classes_are_refused():
+    class Reversed(Softmax):
+        def gradient(self, y, f):
+            return -super().gradient(y, f)
+
+    class Narrow(Softmax):
+        def gradient(self, y, f):
+            return super().gradient(y, f)[:, :2]
+
+    class Summed(Softmax):
+        def loss(self, y, f):
+            return super().loss(y, f).mean()
+
+    class Short(Softmax):
+        def start(self, y, weight):
+            return [0.0]
+
+    class Other(Softmax):
+        link = "logit"
+
+    X, y = load_iris(return_X_y=True)
+    for loss, sentence in (
+        (Reversed(), "for score 0 at y=0, f=.*, where the loss has the slope"),
+        (Narrow(), r"gradient\(y, f\) of the loss returned shape"),
+        (Summed(), r"loss\(y, f\) of the loss returned shape \(\)"),
+        (Short(), r"start\(y, weight\) of the loss returned \[0.0\]; it must return 3 finite numbers"),
+        (Other(), "link='logit'. With 3 classes it must be 'softmax'"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            spinney.GradientBoostingClassifier(loss, **OPTIONS).fit(X, y)
+
+
+def test_objects_for_one_score_may_choose_their_start():
+    class Squared:
+        def loss(self, y, f):
+            return (y - f) ** 2 / 2
+
+        def gradient(self, y, f):
+            return f - y
+
+        def start(self, y, weight):
+            return 7.0
+
+    X, y = make_regression(100, 3, random_state=0)
+    assert spinney.GradientBoostingRegressor(Squared(), **OPTIONS).fit(X, y).boosting_.start.tolist() == [7.0]
