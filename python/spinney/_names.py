@@ -124,6 +124,7 @@ MODULE_OF = {
     "plot_learning_curve": "spinney.inspect.draw.curves",
     "plot_losses": "spinney.inspect.draw.teaching",
     "plot_margins": "spinney.inspect.draw.curves",
+    "plot_ordered_classes": "spinney.inspect.draw.curves",
     "plot_outlier_scores": "spinney.inspect.draw.plane",
     "plot_partition": "spinney.inspect.draw.plane",
     "plot_proximity_map": "spinney.inspect.draw.plane",

@@ -31,6 +31,7 @@ from spinney._data.types import Floats, TableLike
 from spinney._estimator import support
 from spinney._estimator.estimator import only_if
 from spinney._estimator.parameters import estimator, parameter
+from spinney._model.links import cuts_of, is_of_ordered_classes
 from spinney.inspect.explain.recursion import OF_BOOSTING, recursive_dependence
 
 
@@ -105,6 +106,14 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    @property
+    def cuts_(self) -> Floats:
+        """Ascending cuts of the score between ordered classes, (n_classes - 1,), with ``loss="ordinal"``."""
+        check_is_fitted(self)
+        if not is_of_ordered_classes(self.boosting_.link):
+            raise AttributeError("cuts_ exists for ordered classes. Fit with loss='ordinal'.")
+        return cuts_of(self.boosting_.link)
 
     def _score_names(self) -> list[str]:
         labels = self._labels

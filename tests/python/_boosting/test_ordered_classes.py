@@ -288,3 +288,27 @@ def test_offsets_are_added_to_the_score():
     model = ordinal().fit(X, codes, offset=offset)
     proba = model.predict_proba(X, offset=offset)
     assert ranked_score(proba, codes) < ranked_score(model.predict_proba(X), codes)
+
+
+def test_cuts_are_an_attribute_and_a_picture():
+    import matplotlib
+
+    matplotlib.use("agg")
+    X = np.random.RandomState(0).normal(size=(300, 2))
+    y = np.digitize(X[:, 0] + np.random.RandomState(1).normal(size=300) / 2, [-0.5, 0.7])
+    model = spinney.GradientBoostingClassifier("ordinal", n_estimators=10).fit(X, y)
+    at_cut = model.boosting_.predicted(model.cuts_[:, np.newaxis])
+    np.testing.assert_allclose([at_cut[k, k + 1 :].sum() for k in range(2)], 0.5)
+    ax = spinney.plot_ordered_classes(model, X)
+    curves = [line for line in ax.get_lines() if len(line.get_xdata()) == 400]
+    assert [line.get_label() for line in curves] == ["0", "1", "2"]
+    np.testing.assert_allclose(sum(line.get_ydata() for line in curves), 1.0)
+    cuts = [line.get_xdata()[0] for line in ax.get_lines() if line.get_linestyle() == ":"]
+    np.testing.assert_allclose(cuts, model.cuts_)
+    assert spinney.plot_ordered_classes(model, ax=ax) is ax
+    matplotlib.pyplot.close(ax.figure)
+    plain = spinney.GradientBoostingClassifier(n_estimators=2).fit(X, y)
+    with pytest.raises(TypeError, match="with loss='ordinal'"):
+        spinney.plot_ordered_classes(plain)
+    with pytest.raises(AttributeError, match="Fit with loss='ordinal'"):
+        _ = plain.cuts_

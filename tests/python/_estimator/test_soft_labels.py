@@ -160,7 +160,7 @@ def test_other_classifiers_learn_soft_labels(name):
     assert model.score(X, y) > np.average(labels == 1, weights=weight)
 
 
-def test_what_cannot_learn_soft_labels_says_so():
+def test_what_cannot_learn_soft_labels_is_refused():
     X, proba = table()
     y = spinney.SoftLabels(proba)
     with pytest.raises(TypeError, match="SoftLabels are for classifiers, and DecisionTreeRegressor is none"):

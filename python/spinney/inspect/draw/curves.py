@@ -12,6 +12,7 @@ from spinney._data.display import plural
 from spinney._data.types import Floats
 from spinney._estimator.parameters import require_whole
 from spinney._estimator.table_estimator import TableEstimator, trees_of
+from spinney._model.links import cuts_of, is_of_ordered_classes
 from spinney.inspect.draw import axes
 from spinney.inspect.draw.axes import CLASS_COLOURS, VALUE_COLOUR, axes_of, short
 from spinney.inspect.text.tables import importance_columns
@@ -316,6 +317,59 @@ def plot_margins(
     ax.axvline(0, color=axes.ink(), linewidth=0.8)
     ax.set(xlabel="margin", ylabel="fraction of the rows with at most this margin", xlim=(-1, 1), ylim=(0, 1))
     ax.legend(frameon=False, loc="upper left")
+    return ax
+
+
+def plot_ordered_classes(model: TableEstimator, X: Any = None, *, ax: Axes | None = None) -> Axes:
+    """Plot the probabilities of ordered classes against the score of a row, with the cuts between the classes.
+
+    The dotted lines are the cuts: at a cut, the probability of a higher class is one half. With rows, ticks below the
+    curves show their scores.
+
+    Parameters
+    ----------
+    model : GradientBoostingClassifier
+        A fitted model with ``loss="ordinal"``.
+    X : table of shape (n_samples, n_features), optional
+        Rows.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import numpy as np
+    >>> import spinney
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> grades = np.digitize(y, [100, 200])
+    >>> model = spinney.GradientBoostingClassifier("ordinal", n_estimators=30).fit(X, grades)
+    >>> ax = spinney.plot_ordered_classes(model, X)
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    check_is_fitted(model)
+    fitted = getattr(model, "boosting_", None)
+    if fitted is None or not is_of_ordered_classes(fitted.link):
+        raise TypeError("Ordered classes need a GradientBoostingClassifier with loss='ordinal'.")
+    scores = None if X is None else np.asarray(model.decision_function(X))
+    cuts, labels = cuts_of(fitted.link), model.classes_.tolist()
+    ends = cuts if scores is None else np.concatenate([cuts, scores])
+    grid = np.linspace(ends.min() - 3, ends.max() + 3, 400)
+    ax = axes_of(ax, 7.0, 4.2, "top", "right")
+    for k, proba in enumerate(fitted.predicted(grid[:, np.newaxis]).T):
+        ax.plot(grid, proba, color=CLASS_COLOURS[k % len(CLASS_COLOURS)], linewidth=2, label=short(labels[k]))
+    for cut in cuts:
+        ax.axvline(cut, color=axes.ink(), linestyle=":", linewidth=1)
+    if scores is not None:
+        ax.plot(scores, np.full(len(scores), -0.03), "|", color=axes.ink(), alpha=0.4, markersize=8)
+    ax.set(xlabel="score", ylabel="probability", xlim=(grid[0], grid[-1]), ylim=(-0.06, 1.02))
+    ax.legend(frameon=False)
     return ax
 
 
