@@ -1,4 +1,8 @@
-"""Times until an event beside XGBoost's: concordance of rows held out, with the same trees, and seconds.
+"""Times until an event beside other libraries: concordance of rows held out, and seconds.
+
+Boosting is compared with XGBoost's, with the same trees. Survival forests are compared with those of scikit-survival,
+with the same number of trees and size of leaves, also by the integrated Brier score; `tables_of_forests` are the tables
+that scikit-survival brings, with default settings of each library.
 
 Usage: ``python benchmarks/survival.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE] [--data FOLDER]``.
 """
@@ -126,7 +130,92 @@ def tables(options: argparse.Namespace) -> Iterator[Row]:
             yield _compared(name, X, times, loss, options, 5 if options.quick else 30)
 
 
-WORKLOADS = {"synthetic": synthetic, "tables": tables}
+# ---- forests -------------------------------------------------------------------------------------------------------
+
+_TREES, _LEAF = 100, 10
+
+
+def _our_forest(kind: str, X: Any, times: Any, **parameters: Any) -> Any:
+    import spinney
+
+    return getattr(spinney, kind)(_TREES, random_state=0, n_jobs=2, **parameters).fit(X, times)
+
+
+def _their_forest(kind: str, X: Any, times: Any, **parameters: Any) -> Any:
+    from sksurv import ensemble
+
+    target = np.array(list(zip(times > 0, np.abs(times), strict=True)), dtype=[("event", bool), ("time", float)])
+    return getattr(ensemble, kind)(_TREES, random_state=0, n_jobs=2, **parameters).fit(X, target)
+
+
+def _scores(model: Any, X: Any, times: Any, training_times: Any) -> tuple[float, float]:
+    """Return the concordance and the integrated Brier score."""
+    import spinney
+
+    at = np.unique(np.quantile(np.abs(training_times), np.linspace(0.1, 0.8, 15)))
+    if type(model).__module__.startswith("spinney"):
+        curves = model.predict_survival_function(X, at)
+    else:
+        curves = np.array([curve(at) for curve in model.predict_survival_function(X)])
+    brier = spinney.integrated_brier_score(training_times, times, curves, at)
+    return spinney.concordance_index(times, model.predict(X)), brier
+
+
+def _forests(label: str, X: Any, times: Any, options: argparse.Namespace, n_splits: int, shape: dict[str, Any]) -> Row:
+    """Mean scores over splits of two thirds of the rows; seconds of a fit to all rows."""
+    kind, theirs = shape.pop("kind", ("RandomSurvivalForest", "RandomSurvivalForest"))
+    makers = {"ours": partial(_our_forest, kind, **shape), "scikit-survival": partial(_their_forest, theirs, **shape)}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in makers}
+    for seed in range(n_splits):
+        order = np.random.default_rng(seed).permutation(len(X))
+        learned, held = order[: 2 * len(X) // 3], order[2 * len(X) // 3 :]
+        for name, make in makers.items():
+            model = make(X[learned], times[learned])
+            found[name].append(_scores(model, X[held], times[held], times[learned]))
+    rounds = play({name: partial(make, X, times) for name, make in makers.items()}, options.rounds)
+    (ours, our_brier), (peer, peer_brier) = (np.mean(found[name], axis=0) for name in makers)
+    more = np.subtract(found["ours"], found["scikit-survival"])[:, 0]
+    error = float(np.std(more, ddof=1) / np.sqrt(len(more))) if len(more) > 1 else 0.0
+    return beside(
+        label,
+        rounds,
+        peer="scikit-survival",
+        target=">= 0",
+        target_value=round(float(ours - peer) + error, 3),
+        evidence=f"concordance {ours:.4f} | {peer:.4f}, integrated Brier score {our_brier:.4f} | {peer_brier:.4f}",
+    )
+
+
+def forests(options: argparse.Namespace) -> Iterator[Row]:
+    """Random forests and extra-trees of the same shape, on Weibull's and log-normal times."""
+    n = 300 if options.quick else 2_000
+    shape: dict[str, Any] = {"min_samples_leaf": _LEAF, "max_features": "sqrt"}
+    for label, is_proportional in (("Weibull", True), ("log-normal", False)):
+        X, times = simulated(n, is_proportional)
+        for kind in (("RandomSurvivalForest", "RandomSurvivalForest"), ("ExtraSurvivalTrees", "ExtraSurvivalTrees")):
+            yield _forests(f"{label}, {n} x 10, {kind[0]}", X, times, options, 2, shape | {"kind": kind})
+
+
+def tables_of_forests(options: argparse.Namespace) -> Iterator[Row]:
+    """Tables of scikit-survival with the default settings of each library, numbers and codes of categories."""
+    from sksurv import datasets
+
+    for name in ("veterans_lung_cancer", "gbsg2", "whas500", "aids"):
+        frame, target = getattr(datasets, f"load_{name}")()
+        for column in frame.select_dtypes(exclude="number"):
+            frame[column] = frame[column].astype("category").cat.codes
+        event, time = (target[field] for field in target.dtype.names)
+        times = np.where(event, 1, -1) * np.maximum(time.astype(float), 0.5)
+        X = frame.to_numpy(dtype=np.float32)
+        yield _forests(f"{name}, {len(X)} x {X.shape[1]}", X, times, options, 3 if options.quick else 10, {})
+
+
+WORKLOADS = {
+    "synthetic": synthetic,
+    "tables": tables,
+    "forests": forests,
+    "tables_of_forests": tables_of_forests,
+}
 
 if __name__ == "__main__":
     parser = command_line(__doc__, WORKLOADS)

@@ -114,6 +114,12 @@ def models() -> dict[str, Any]:
         "boosting_aft": spinney.GradientBoostingSurvival("aft", n_estimators=4, random_state=4).fit(
             X, (1 + X["count"]) * np.where(X["wild"], -1, 1)
         ),
+        "survival_tree": spinney.SurvivalTree(min_samples_leaf=5).fit(X, (1 + X["count"]) * np.where(X["wild"], -1, 1)),
+        "survival_forest": spinney.RandomSurvivalForest(n_estimators=4, random_state=4, min_samples_leaf=5).fit(
+            X,
+            pd.DataFrame({"time": 1 + X["count"], "cause": X["size"].astype(str).replace("S", "")}),
+            entry=X["count"] / 3,
+        ),
         "boosting_ranker": spinney.GradientBoostingRanker(n_estimators=4, random_state=4).fit(
             X, X["count"] // 2, groups=X["wild"]
         ),
@@ -221,6 +227,8 @@ def answers(model: Any, rows: list[list[Any]]) -> dict[str, Any]:
     if hasattr(model, "classes_"):
         shares = model.predict_proba(X)
         found["predict_proba"] = [s.tolist() for s in shares] if isinstance(shares, list) else shares.tolist()
+    if isinstance(model, (spinney.SurvivalTree, spinney.RandomSurvivalForest)):
+        found["predict_cumulative_incidence"] = model.predict_cumulative_incidence(X).tolist()
     if isinstance(model, spinney.RandomForestRegressor) and model.keep_rows:
         found["predict_quantiles"] = model.predict_quantiles(X, (0.1, 0.5, 0.9)).tolist()
         found["predict_standard_error"] = np.asarray(model.predict_standard_error(X, corrected=False)).tolist()

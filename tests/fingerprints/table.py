@@ -14,6 +14,7 @@ from fingerprints import (  # noqa: F401 (they enter their cases)
     long,
     margins,
     neighbours,
+    survival,
     trees,
 )
 from fingerprints.cases import CASES, computed

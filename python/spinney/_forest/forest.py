@@ -332,8 +332,8 @@ class BaseForest(GrowingEstimator):
             )
         if self.criterion == "log_rank":
             raise ValueError(
-                f"kind={kind!r} has no loss for times. Use spinney.permutation_importance, with rows='out_of_bag' or "
-                "on held-out rows."
+                f"kind={kind!r} is not for times until events. Use spinney.permutation_importance, with "
+                "rows='out_of_bag' or on held-out rows."
             )
         if is_user(self.criterion):
             raise ValueError(

@@ -271,7 +271,8 @@ class SurvivalTree(BaseTree):
 
     def pruned(self, *, alpha: float | None = None, cp: float | None = None) -> Self:
         other = super().pruned(alpha=alpha, cp=cp)
-        other.leaf_curves_ = self.leaf_curves_.of_nodes(kept_nodes(self.tree_, other.tree_))
+        if "leaf_curves_" in vars(self):  # not during a fit, where only predictions are scored
+            other.leaf_curves_ = self.leaf_curves_.of_nodes(kept_nodes(self.tree_, other.tree_))
         return other
 
     def leaf_curve(self, leaf: int) -> predictions.LeafCurve:

@@ -204,6 +204,8 @@ class BaseTree(GrowingEstimator):
         if cls.splitter != "best":
             whole = "DecisionTreeClassifier" if cls._is_class_target else "DecisionTreeRegressor"
             raise ValueError(f"rpart's trees use the best thresholds, not random ones. Use {whole}.rpart.")
+        if getattr(cls, "criterion", None) == "log_rank":
+            raise ValueError("rpart has no log-rank splits. Use DecisionTreeRegressor.rpart(method='exp').")
         for name in parameters:
             if name not in cls._get_param_names():
                 rpart_names = ", ".join(words)

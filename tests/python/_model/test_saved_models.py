@@ -18,6 +18,7 @@ KINDS = {
     *("forest_classifier", "forest_shrunk", "extra_forest_regressor", "forest_rows"),
     *("boosting_classifier", "boosting_regressor", "functions_classifier", "functions_regressor"),
     *("linear_classifier", "linear_regressor", "stack_classifier", "stack_layers", "vote_classifier"),
+    *("survival_tree", "survival_forest"),
     *("adaboost_classifier", "adaboost_gentle", "adaboost_real", "adaboost_regressor"),
 }
 
@@ -45,6 +46,8 @@ def test_a_saved_model_predicts_as_before(path, loader):
         np.testing.assert_allclose(model.predict(X), expected["predict"], rtol=1e-13)  # NumPy's exp has the last word
     else:
         assert model.predict(X).tolist() == expected["predict"]
+    if "predict_cumulative_incidence" in expected and loader is spinney.load:
+        assert model.predict_cumulative_incidence(X).tolist() == expected["predict_cumulative_incidence"]
     if "predict_proba" in expected:
         shares = model.predict_proba(X)
         found = [s.tolist() for s in shares] if isinstance(shares, list) else shares.tolist()
