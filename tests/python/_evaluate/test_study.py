@@ -933,6 +933,35 @@ def test_a_sample_does_not_decide_against_boosting_of_all_rows(monkeypatch, is_l
     assert found.model.score(table_without_y(table), y) > 0.9
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_times_left", "is_compared", "is_refitted"), [(0.3, True, True), (0.6, False, True), (2.0, True, False)]
+)
+def test_the_fit_of_a_clearly_better_model_to_all_rows_has_its_time(
+    monkeypatch, n_times_left, is_compared, is_refitted
+):
+    """It comes before boosting if it needs most of the time left, and is left out if it needs more than that."""
+    import spinney._evaluate.study.session as session
+
+    own = final_fits.FinalFits._last_seconds
+
+    def seconds(self, trials):
+        is_plane = [trial.name for trial in trials] == ["plane"]
+        return n_times_left * self.session.left if is_plane else own(self, trials)
+
+    monkeypatch.setattr(session, "rows_to_study", lambda size, plan, *_: (160, plan))
+    monkeypatch.setattr(final_fits.FinalFits, "_last_seconds", seconds)
+    random = np.random.default_rng(1)
+    X = random.uniform(-3, 3, (1500, 2))
+    table = {"a": X[:, 0], "b": X[:, 1], "y": X.sum(axis=1) + 0.1 * random.normal(size=1500)}
+    models = ["boosting", ("plane", spinney.LinearRegressor())]
+    found = spinney.study(table, "y", models=models, repeats=1, cv=3, prefer="best", minutes=1)
+    assert found.best == "plane"
+    assert any("other rows better than boosting" in note for note in found.notes) == is_compared
+    assert any("(plane) is fitted to all 1,500 rows" in note for note in found.notes) == is_refitted
+    assert any("there was no time to fit it to all rows" in note for note in found.notes) != is_refitted
+
+
 def test_the_final_boosting_has_default_settings_where_folds_had_single_boosters(monkeypatch):
     import spinney._evaluate.study.session as session
 

@@ -271,7 +271,8 @@ class FinalFits:
         """Return the best model; of a sampled table, the best that there is time to fit to all rows.
 
         Boosting gains most by more rows: if it is within one standard error of the best, it comes first. If the table
-        has nearly twice as many rows or more, boosting is fitted to nearly all, and compared with the best on others.
+        has nearly twice as many rows or more, boosting is fitted to nearly all, and compared with the best on others,
+        unless the best one is clearly better and needs more than half of the time left.
         """
         session, n_rows = self.session, self.session.whole.n_rows
         lead = next((trial for trial in order if trial.name == LEAD), None)
@@ -282,9 +283,12 @@ class FinalFits:
             return self._larger(lead, best)
         if n_rows < _FAR_MORE * session.data.n_rows:
             return best
+        is_near = self._is_near(lead, best, scores)
         if self._is_free:
-            return self._larger(lead, best)
-        near = [lead] * self._is_near(lead, best, scores)
+            members = self._members_of(best)
+            again = _SLOWER * self._last_seconds(members) if self._fits(members) else 0.0
+            return self._larger(lead, best, again) if is_near or again <= session.left / 2 else best
+        near = [lead] * is_near
         for trial in [*([best, *near] if best.name == STACK else [*near, best]), *_own(order)]:
             if self._fits(self._members_of(trial)):
                 if trial is not best and self._fits(self._members_of(best)):
@@ -307,11 +311,12 @@ class FinalFits:
         is_large = whole.n_rows >= _ENOUGH_MORE * session.data.n_rows and len(session.unstudied) > 0
         return is_large and whole.time is None and (whole.groups is None or whole.groups_are_copies)
 
-    def _larger(self, lead: Trial, best: Trial) -> Trial:
+    def _larger(self, lead: Trial, best: Trial, spare: float = 0.0) -> Trial:
         """Fit boosting to all rows; return it, or the best model if that predicts other rows better.
 
         Of a large table the other rows are held out from this fit. Of another one they are those of the test set,
-        which boosting has seen: they decide only against a fit that the time limit has ended.
+        which boosting has seen: they decide only against a fit that the time limit has ended. `spare` are the seconds
+        of a fit of the best model.
         """
         session, rows, fold = self.session, None, self.session.test
         if self._is_free:
@@ -319,7 +324,7 @@ class FinalFits:
             held_out = np.sort(np.random.RandomState(session.seed).permutation(session.unstudied)[:n_held_out])
             rows, fold = np.delete(np.arange(session.whole.n_rows), held_out), session.whole.take(held_out)
         try:
-            model = self._last_fit(lead, rows)
+            model = self._last_fit(lead, rows, spare)
         except KeyboardInterrupt:
             session.was_interrupted = True
             return best
@@ -466,8 +471,7 @@ class FinalFits:
             names = f"a stack of {names}"
         if self.larger is not None:
             return {best: self.larger}
-        is_sampled = whole.n_rows >= _FAR_MORE * session.data.n_rows  # what there is time for is chosen then
-        if session.was_interrupted or not (is_sampled or self._fits(trials)):
+        if session.was_interrupted or not self._fits(trials):
             if all(name in self.fit_seconds for name in as_fitted):  # else a note names the models of a fold
                 why = "Ctrl-C ended the study" if session.was_interrupted else "there was no time to fit it to all rows"
                 session.notes.append(
