@@ -55,8 +55,9 @@ def what_if_section(study: Findings, test: View) -> dict[str, Any] | None:
 
 def _plan(model: object) -> Plan | None:
     """Return a model as arrays, if it is of trees that the page can evaluate, and not too large."""
-    if not isinstance(model, TableEstimator):
-        return None
+    n_nodes = getattr(getattr(model, "_fitted", None), "node_count", 0)
+    if not isinstance(model, TableEstimator) or n_nodes > _MOST_NODES:
+        return None  # a plan of many nodes takes minutes
     try:
         plan = plan_of(model, "the report")
     except (TypeError, ValueError):  # not of trees, or with properties that no export format has
