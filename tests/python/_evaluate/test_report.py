@@ -698,6 +698,7 @@ def test_a_model_that_the_page_cannot_evaluate_gives_way_to_the_tree(studies, mo
     section = what_if_section(study, test)
     assert (section["model"], section["is_best"], section["best"]) == ("tree", False, "svm")
     monkeypatch.setattr("spinney._evaluate.report.what_if._MOST_NODES", 1)
+    study.best = "tree"
     monkeypatch.setattr("spinney._evaluate.report.what_if.plan_of", lambda *_: pytest.fail("takes minutes"))
     assert what_if_section(study, test) is None
 
