@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import spinney
 from spinney.inspect.draw.axes import CLASS_COLOURS, INK
 
@@ -54,19 +55,14 @@ def survival_forest() -> Any:
     """Draw the curves of the leaves of a tree, and those of three rows by extra-trees, beside the truth."""
     X, times = _machines(0)
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
-    tree = spinney.SurvivalTree(min_samples_leaf=20, max_depth=2).fit(X, times)
-    for k, leaf in enumerate(np.unique(tree.apply(X))):
-        curve, hazard = tree.leaf_curve(int(leaf)), tree.tree_.flat_value[leaf, 0]
-        at, height = np.append(0.0, curve.time), np.append(1.0, curve.survival)
-        label = f"relative hazard {hazard:.2g}"
-        axes[0].step(at, height, where="post", color=CLASS_COLOURS[k], linewidth=2, label=label)
+    named = pd.DataFrame(X, columns=["load", "heat", "age"]).round(2)
+    spinney.SurvivalTree(min_samples_leaf=20, max_depth=2).fit(named, times).plot_curves(axes[0])
     _draw_three_rows(axes[1], spinney.ExtraSurvivalTrees(random_state=0).fit(X, times))
-    axes[0].set(title="leaves of a tree", xlabel="time", xlim=(0, 20), ylim=(0, 1.02))
-    axes[0].set_ylabel("probability of no event so far")
+    axes[0].set(title="leaves of a tree", xlim=(0, 20))
     axes[1].set_title("three rows, extra-trees")
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False)
+    axes[1].legend(frameon=False)
     return figure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field as fitted_attribute
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,10 @@ from spinney._model.tree import FittedTree
 from spinney._tree import survival_predictions as predictions
 from spinney._tree.task import Target, Task
 from spinney._tree.tree_estimator import BaseTree
+from spinney.inspect.draw.survival import draw_leaf_curves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LOG_RANK = "log_rank"
 _RANK, _ENTRY, _CAUSE, _EXPECTED = 0, 1, 2, 3  # columns of a target's array; the last is the first of the causes
@@ -274,6 +278,22 @@ class SurvivalTree(BaseTree):
         if "leaf_curves_" in vars(self):  # not during a fit, where only predictions are scored
             other.leaf_curves_ = self.leaf_curves_.of_nodes(kept_nodes(self.tree_, other.tree_))
         return other
+
+    def plot_curves(self, ax: Axes | None = None) -> Axes:
+        """Plot the survival curve of each leaf.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw in; None: new ones.
+
+        Returns
+        -------
+        Axes
+            The axes. The curves are labelled by the conditions of the leaves, from the lowest hazard to the highest.
+        """
+        self._check_is_fitted()
+        return draw_leaf_curves(self, ax)
 
     def leaf_curve(self, leaf: int) -> predictions.LeafCurve:
         """Return the survival curve of the training rows of a leaf.

@@ -152,6 +152,22 @@ def test_pruning_chooses_the_true_size_and_keeps_curves():
     np.testing.assert_allclose(root.leaf_curve(0).cumulative_hazard[-1, 0], root.predict_cumulative_hazard(X)[0, -1])
 
 
+def test_the_picture_of_the_curves():
+    X, rows = rows_of(2, 80)
+    model = fit(X, rows, max_leaf_nodes=4)
+    ax = model.plot_curves()
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    assert len(lines) == 4
+    for rule in model.rules():
+        (label,) = [text for text in lines if text.startswith(rule.conditions[0].describe(show_missing=False))][:1]
+        assert lines[label].get_ydata()[0] == 1
+    highest = max(model.rules(), key=lambda rule: rule.prediction)
+    np.testing.assert_array_equal(ax.get_lines()[-1].get_ydata()[1:-1], model.leaf_curve(highest.node).survival)
+    assert fit(X, rows, min_samples_leaf=80).plot_curves(ax).get_lines()[-1].get_label() == "all: 80 rows"
+    with pytest.raises(ValueError, match="at most 8 curves"):
+        fit(X, rows, min_samples_leaf=2).plot_curves()
+
+
 def test_quantiles_are_the_first_times_of_the_curve():
     X, rows = rows_of(7, 80)
     model = fit(X, rows, max_depth=2)
