@@ -133,9 +133,14 @@ class EnteredTimes(NamedTuple):
     weight: Any = None
 
 
+def without_entry(y: Any) -> Any:
+    """Return a target as the caller passed it."""
+    return y.y if isinstance(y, EnteredTimes) else y
+
+
 def read_events(y: Any, n_rows: int, name: str = "y", causes: NDArray[Any] | None = None) -> Events:
     """Return the times and causes of a target; with `causes`, events of these causes alone are known."""
-    y, entry = (y.y, y.entry) if isinstance(y, EnteredTimes) else (y, None)
+    y, entry = without_entry(y), y.entry if isinstance(y, EnteredTimes) else None
     columns = _two_columns(y, name)
     if columns is None:
         signed = read_one_value(y, n_rows, "survival analysis", name)

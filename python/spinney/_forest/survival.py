@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field as fitted_attribute
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from spinney._data.types import ColumnLike, Floats, TableLike
+from spinney._estimator.held_out import KnownValues
 from spinney._estimator.leaf_curves import LeafCurves
 from spinney._estimator.parameters import estimator, parameter
+from spinney._estimator.survival_times import read_events
+from spinney._estimator.target import read_weights
 from spinney._forest.forest import BaseForest
 from spinney._forest.samples import Metric, OutOfBag
 from spinney._model.forest import FittedForest
@@ -47,6 +52,21 @@ class SurvivalOutOfBag(OutOfBag):
         rows = self.rows
         weight = None if self.weight is None else self.weight[rows]
         return array_concordance(self.target[rows], self.means(rows), weight) if len(rows) else float("nan")
+
+
+class KnownRisks(KnownValues):
+    """A fitted survival model with known predictions, scored by concordance; X is row numbers."""
+
+    def __init__(self, values: Any, causes: NDArray[Any]) -> None:
+        super().__init__(values)
+        self.causes_ = causes
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the concordance of rows."""
+        risk = self.predict(X).reshape(-1, len(self.causes_))
+        events = read_events(y, len(risk), causes=self.causes_)
+        weight = read_weights(sample_weight, len(risk))
+        return predictions.mean_concordance(events.time, events.cause, risk, weight)
 
 
 @estimator
@@ -125,6 +145,15 @@ class SurvivalForest(BaseForest):
             The fitted estimator.
         """
         return super().fit(X, entered(y, entry, sample_weight), sample_weight, groups=groups)
+
+    def _out_of_bag(self, X: TableLike, y: ColumnLike, sample_weight: ColumnLike) -> OutOfBag:
+        return super()._out_of_bag(X, entered(y, None, sample_weight), sample_weight)
+
+    def _out_of_bag_predictor(
+        self, X: TableLike, y: ColumnLike, weight: Floats | None
+    ) -> tuple[NDArray[np.intp], Callable[[TableLike], KnownRisks]]:
+        rows, predict = super()._out_of_bag_predictor(X, y, weight)
+        return rows, lambda changed: KnownRisks(predict(changed).predict(slice(None)), self.causes_)
 
     def _tree_estimator(self, t: int) -> BaseTree:
         tree = super()._tree_estimator(t)

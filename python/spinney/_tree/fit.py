@@ -21,6 +21,7 @@ from spinney._estimator.costs import ClassCosts
 from spinney._estimator.fit_inputs import FitInputs, ValidationSet, groups_of_caller
 from spinney._estimator.held_out import HeldOut
 from spinney._estimator.rows import weight_of_one_row
+from spinney._estimator.survival_times import without_entry
 from spinney._estimator.target import read_weights
 from spinney._estimator.user_criterion import UserTarget, check_proba
 from spinney._model.tree import FittedTree
@@ -169,7 +170,7 @@ class TreeFit:
         attributes = target.attributes() | {"n_outputs_": first.n_outputs} | task.cost_attributes(costs)
         attributes |= size.attributes
         fitted = partial(self.with_tree, schema, attributes)
-        rows = FitRows(inputs.X, y, target.array, inputs.groups, self.random, fitted)
+        rows = FitRows(inputs.X, without_entry(y), target.array, inputs.groups, self.random, fitted)
         pruned = prune_grown(task, tree, growth, held_out, rows)
         tree, strength = shrunk(pruned.tree, settings.shrinkage, growth, pruned.alpha, self.random, inputs.groups)
         attributes |= task.grown_attributes(tree, columns, target, lambda _: growth.weights())

@@ -321,6 +321,11 @@ def check_stream(X: Input, settings: GrowthSettings) -> None:
     """Refuse parameters that would read all rows of a stream into memory at every node."""
     if not X.is_stream:
         return
+    if settings.criterion == "log_rank":
+        raise ValueError(
+            "Survival trees sort all rows at every node, and those of a stream are in files. Read the rows into "
+            "memory, or use GradientBoostingSurvival."
+        )
     if settings.sorts_all_rows:
         raise ValueError(
             "max_bins=None sorts all rows at every node, and those of a stream are in files. Set max_bins=255 to split "

@@ -94,6 +94,13 @@ def test_permutation_importances_find_the_columns():
     assert held_out.importance[2] < 0.02
     out_of_bag = spinney.permutation_importance(model, X, Y, rows="out_of_bag")
     assert out_of_bag.importance.argmax() == 0
+    scored = spinney.RandomSurvivalForest(60, random_state=0, oob_score=True).fit(X, Y)
+    assert -out_of_bag.tree_loss == pytest.approx(scored.oob_score_)
+    rows, y = two_causes()
+    weight = np.arange(len(rows)) % 3
+    of_causes = spinney.RandomSurvivalForest(60, random_state=0, oob_score=True).fit(rows, y, weight)
+    found = spinney.permutation_importance(of_causes, rows, y, rows="out_of_bag", sample_weight=weight)
+    assert -found.tree_loss == pytest.approx(of_causes.oob_score_)
     assert model.feature_importances_.argmax() == 0
     with pytest.raises(ValueError, match=r"spinney\.permutation_importance"):
         model.importances(X, Y)

@@ -152,6 +152,12 @@ def test_pruning_chooses_the_true_size_and_keeps_curves():
     np.testing.assert_allclose(root.leaf_curve(0).cumulative_hazard[-1, 0], root.predict_cumulative_hazard(X)[0, -1])
 
 
+def test_pruning_by_a_scorer_of_rows_with_entries_and_weights():
+    X, rows = rows_of(4, 80, truncated=True, weighted=True)
+    model = fit(X, rows, prune="cv", cv=4, scoring=lambda model, X, y: model.score(X, y), random_state=0)
+    assert model.cp_table_ is not None
+
+
 def test_the_picture_of_the_curves():
     X, rows = rows_of(2, 80)
     model = fit(X, rows, max_leaf_nodes=4)
