@@ -236,7 +236,7 @@ def test_the_signature_of_fit_is_its_own(name):
     ("name", "word", "ours"),
     [
         ("RandomForestRegressor", "quantiles", "Use the method predict_quantiles."),
-        ("GradientBoostingRegressor", "quantiles", "Use the method predict_interval."),
+        ("GradientBoostingRegressor", "quantiles", "Use the method predict_quantiles."),
         ("GradientBoostingClassifier", "ntree_limit", "Use the method staged_predict."),
         ("GradientBoostingClassifier", "num_iteration", "Use the method staged_predict."),
         ("GradientBoostingClassifier", "raw_score", "Use the method decision_function."),

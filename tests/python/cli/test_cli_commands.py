@@ -1035,7 +1035,11 @@ def test_boosting_takes_growth_and_sampling_options(folder, claims, tmp_path):
 @pytest.mark.parametrize("loss", sorted({traits.public_name for traits in _engine.boosting_losses()} - {"log_loss"}))
 def test_every_loss_of_the_library_is_fitted_from_the_command_line(loss, folder, claims, tmp_path):
     is_class = next(traits.of_classes for traits in _engine.boosting_losses() if traits.name == loss)
-    table = claims.with_columns(cost=(pl.col("age") > 50).cast(int) if is_class else pl.col("cost") + 0.5)
+    cost = pl.col("cost") + 0.5
+    own_targets = {
+        "beta": cost / (1 + cost), "negative_binomial": cost.floor(), "zero_inflated_poisson": cost.floor(),
+    }  # fmt: skip
+    table = claims.with_columns(cost=(pl.col("age") > 50).cast(int) if is_class else own_targets.get(loss, cost))
     table.write_csv(tmp_path / "t.csv")
     task = ("--task", "classification" if is_class else "regression", "--folds", 0, "--trees", 2)
     words = ("fit", tmp_path / "t.csv", "--target", "cost", "--model", "boosting", *task)

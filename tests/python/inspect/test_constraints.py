@@ -323,7 +323,10 @@ OPTIONS = {
     "categories": {"categorical_features": [2]},
     "folds": {"n_estimators": "auto", "effort": 0.0, "max_bins": 16, "n_iter_no_change": 3},
 }
-TWO_SCORES = {"normal": "has two, a mean and a standard deviation", "multiclass": "multiclass classification"}
+TWO_SCORES = {
+    "normal": "mean and log of the standard deviation",
+    "multiclass": "multiclass classification",
+}
 REFITTED = ("absolute_error", "huber", "quantile", "quantiles", "two medians")
 
 
