@@ -72,9 +72,11 @@ def _refuse_missing(y: NDArray[Any], name: str = "y") -> None:
         raise ValueError(f"{name} contains infinity, first in row {row}. Drop or cap such rows before fitting.")
     if missing.any():
         first = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
+        is_partial = missing.ndim == 2 and not missing.all(axis=1)[missing.any(axis=1)].all()
+        others = ", or fit one model per output on the rows where it is known" if is_partial else ""
         raise ValueError(
             f"{name} contains NaN: {int(missing.sum())} missing value(s), the first in row {first}. "
-            "Drop these rows before fitting."
+            f"Drop these rows before fitting{others}."
         )
 
 

@@ -105,7 +105,9 @@ def test_two_ordered_classes_are_those_of_the_log_loss():
     assert np.abs(found.predict_proba(X) - plain.predict_proba(X)).mean() < 0.04
 
 
-@pytest.mark.parametrize("options", [{}, {"n_estimators": "auto"}, {"early_stopping": True, "n_estimators": 100}])
+@pytest.mark.parametrize(
+    "options", [{}, {"n_estimators": "auto"}, {"early_stopping": True, "n_estimators": 100, "random_state": 0}]
+)
 def test_ordered_classes_are_predicted_better_than_by_the_log_loss(options):
     X, codes = make_rows(6, 1500, cuts=(-3, -1, 0, 1, 2, 4))
     later, found = slice(700, None), {}

@@ -87,9 +87,11 @@ def test_a_client_that_must_not_be_waited_for():
         {"loss": "absolute_error"},
         {"loss": "log_cosh"},
         {"loss": "normal"},
+        {"loss": "student_t"},
         {"growth": {"forced_splits": {"feature": "x", "threshold": 0.5}}},
         {"n_estimators": "auto", "n_iter_no_change": 2, "max_leaf_nodes": 4},
         {"n_estimators": "auto", "n_iter_no_change": 2, "max_leaf_nodes": 4, "loss": "normal"},
+        {"n_estimators": "auto", "n_iter_no_change": 2, "max_leaf_nodes": 4, "loss": "student_t"},
         {"init": spinney.DecisionTreeRegressor(max_depth=2)},
     ],
 )

@@ -193,3 +193,14 @@ def test_what_is_not_a_number_is_named_with_its_row(kind):
 def test_the_text_nan_is_missing():
     with pytest.raises(ValueError, match=r"y contains NaN: .* row 19"):
         spinney.DecisionTreeRegressor().fit(X, [*map(str, range(N - 1)), "nan"])
+
+
+@pytest.mark.parametrize("model", [spinney.DecisionTreeRegressor(), spinney.GradientBoostingRegressor(n_estimators=2)])
+def test_a_target_that_is_missing_in_some_outputs_is_refused_with_advice(model):
+    two = np.column_stack([Y, Y]).astype(float)
+    two[4, 1] = np.nan
+    with pytest.raises(ValueError, match=r"row 4\. Drop these rows before fitting, or fit one model per output"):
+        model.fit(X, two)
+    two[4] = np.nan
+    with pytest.raises(ValueError, match=r"row 4\. Drop these rows before fitting\.$"):
+        model.fit(X, two)
