@@ -14,12 +14,15 @@
 #include <thread>
 
 #include "base/interrupt.h"
+#include "base/near_tasks.h"
 #include "base/platform.h"
 #include "base/threads.h"
 
 namespace spinney::detail {
 
 namespace {
+
+constinit thread_local std::size_t thread_number = 0;
 
 // Long enough to catch the next call of a tight sequence, too short to starve another process.
 constexpr std::chrono::microseconds spin_time{20};
@@ -128,7 +131,7 @@ class Pool {
   void close(Slot& slot);
   void wait_for_helpers(Slot& slot);
   void grow(int n_wanted);
-  void work();
+  void work(std::size_t number);
   Slot* take_seat(Job*& job);
 
   std::mutex mutex_;
@@ -170,7 +173,8 @@ void Pool::grow(int n_wanted) {
   if (n_threads_ >= n_wanted) return;
   try {
     platform::call_without_signals([&] {
-      for (; n_threads_ < n_wanted; ++n_threads_, ++n_searching_) std::thread([this] { work(); }).detach();
+      for (; n_threads_ < n_wanted; ++n_threads_, ++n_searching_)
+        std::thread([this, number = static_cast<std::size_t>(n_threads_) + 1] { work(number); }).detach();
     });
   } catch (const std::exception&) {
   }
@@ -242,8 +246,9 @@ Slot* Pool::take_seat(Job*& job) {
 }
 
 // The main function of a pool thread, which counts as searching before it starts.
-void Pool::work() {
+void Pool::work(std::size_t number) {
   inside_task = true;
+  thread_number = number;
   for (;;) {
     Job* job = nullptr;
     Slot* slot = take_seat(job);
@@ -273,6 +278,8 @@ void Pool::work() {
 }
 
 }  // namespace
+
+std::size_t number_of_this_thread() { return thread_number; }
 
 void run_in_pool(const Tasks& tasks, int n_threads) {
   const auto n_workers = std::min<std::size_t>({tasks.n_tasks, static_cast<std::size_t>(n_threads), max_threads});

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "base/pool.h"
+#include "base/near_tasks.h"
 #include "data/bins.h"
 #include "data/edge_search.h"
 #include "data/read.h"
@@ -34,7 +34,7 @@ void mark_missing(const Table& table, const double* weight, int n_threads, std::
   std::vector<std::vector<std::uint8_t>> found(static_cast<std::size_t>(n_threads),
                                                std::vector<std::uint8_t>(table.n_columns(), 0));
   const double estimated_ns = 0.5 * static_cast<double>(table.n_rows) * static_cast<double>(table.n_columns());
-  parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int worker) {
+  parallel_for_near_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int worker) {
     const std::size_t begin = block * block_rows, n = std::min(block_rows, table.n_rows - begin);
     std::array<Row, block_rows> rows;
     std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
@@ -295,7 +295,7 @@ void code_rows(const Table& table, const Coding& coding, std::size_t first, Code
   }
   const std::size_t n_blocks = columns.empty() ? 0 : (table.n_rows + block_rows - 1) / block_rows;
   const double estimated_ns = 5.0 * static_cast<double>(table.n_rows) * static_cast<double>(columns.size());
-  parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
+  parallel_for_near_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
     interrupt.check();
     const std::size_t begin = block * block_rows, n = std::min(block_rows, table.n_rows - begin);
     std::array<Row, block_rows> rows;

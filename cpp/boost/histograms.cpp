@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/pool.h"
+#include "base/near_tasks.h"
 
 namespace spinney {
 
@@ -197,8 +197,8 @@ void HistogramSearch::for_each_lane(int n_threads, Body&& body) const {
   });
 }
 
-// Workers take chunks of rows. Each starts in its range and later helps in the others, so that few workers
-// share a node. The first worker of a node adds to its histogram, others to private sums.
+// Workers take chunks of rows, those of few nodes each. The first worker of a node adds to its histogram, others to
+// private sums.
 void HistogramSearch::fill(std::span<FilledNode> nodes, int n_threads) const {
   struct Chunk {
     std::size_t node, begin, end;
@@ -227,21 +227,7 @@ void HistogramSearch::fill(std::span<FilledNode> nodes, int n_threads) const {
     for (const std::uint32_t t : tiles_in_use_)
       add_rows(t, sums[at], node.rows + chunk.begin, chunk.end - chunk.begin, Tiles::Operation::add);
   };
-  struct alignas(64) Range {
-    std::atomic<std::size_t> next = 0;
-    std::size_t end = 0;
-  };
-  std::vector<Range> ranges(std::min(threads, chunks.size()));
-  for (std::size_t r = 0; r < ranges.size(); ++r) {
-    ranges[r].next = r * chunks.size() / ranges.size();
-    ranges[r].end = (r + 1) * chunks.size() / ranges.size();
-  }
-  parallel_for(ranges.size(), n_threads, [&](std::size_t own, int worker) {
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
-      Range& range = ranges[(own + i) % ranges.size()];
-      for (std::size_t c = range.next++; c < range.end; c = range.next++) fill_chunk(chunks[c], worker);
-    }
-  });
+  parallel_for_near(chunks.size(), n_threads, [&](std::size_t i, int worker) { fill_chunk(chunks[i], worker); });
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (parts[i]) nodes[i / threads].parts.push_back(std::move(parts[i]));
 }

@@ -18,8 +18,9 @@ class NextSplits {
     Leaf* leaf;  // null: a thread has taken it, or it is split
   };
 
-  // Further splits than the first `most` are not considered.
-  NextSplits(std::size_t most, bool depth_wise) : most_(most), is_depth_wise_(depth_wise) {}
+  // Further splits than the first `most` are not considered. Those with less than `probable_gain` will hardly be made.
+  NextSplits(std::size_t most, bool depth_wise, double probable_gain)
+      : most_(most), is_depth_wise_(depth_wise), probable_gain_(depth_wise ? 0 : probable_gain) {}
   std::size_t most() const { return most_; }
 
   void add(Leaf& leaf, double gain_of_parent) {
@@ -40,6 +41,10 @@ class NextSplits {
     return n_taken_ < splits_.size() ? splits_[n_taken_].leaf : nullptr;
   }
 
+  // Returns whether that leaf, which exists, will probably be split.
+  bool is_first_probable() const { return splits_[n_taken_].gain >= probable_gain_; }
+  void count_all_as_probable() { probable_gain_ = 0; }
+
   // Takes the first leaf, which exists, and returns the gain that its children are added with.
   double take() {
     splits_[n_taken_].leaf = nullptr;
@@ -53,6 +58,7 @@ class NextSplits {
 
   const std::size_t most_;
   const bool is_depth_wise_;
+  double probable_gain_;
   std::vector<Split> splits_;
   std::size_t n_taken_ = 0;  // so many are taken at the beginning
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/pool.h"
+#include "base/near_tasks.h"
 
 namespace spinney {
 
@@ -43,49 +43,84 @@ void RowPartitioner::part(std::span<NodeRows> nodes, ThreadTeam team) {
   }
 }
 
+// Chunks of nodes that have several are partitioned in `joined_`.
 void RowPartitioner::part_chunks(std::span<NodeRows> nodes, std::span<Chunk> chunks, const std::uint8_t* marks,
                                  ThreadTeam team) {
-  const auto partition_rows = [&](Chunk& c, int worker) {
-    c.n_left = partition_serial(*nodes[c.node].split, nodes[c.node].rows + c.begin, c.end - c.begin, marks, worker);
+  const auto partition_rows = [&](Chunk& c, Row* rows, int worker) {
+    c.n_left = partition_serial(*nodes[c.node].split, rows, c.end - c.begin, marks, worker);
   };
-  if (team.n_threads == 1)
-    for (Chunk& c : chunks) partition_rows(c, team.worker);
-  else
-    parallel_for(chunks.size(), team.n_threads, [&](std::size_t i, int worker) { partition_rows(chunks[i], worker); });
-  join(nodes, chunks, team.n_threads);
+  if (team.n_threads == 1) {
+    for (Chunk& c : chunks) {
+      partition_rows(c, nodes[c.node].rows, team.worker);
+      nodes[c.node].n_left = c.n_left;
+    }
+    return;
+  }
+  const std::vector<std::size_t> first = first_joined(nodes, chunks);
+  parallel_for_near(chunks.size(), team.n_threads, [&](std::size_t i, int worker) {
+    Chunk& c = chunks[i];
+    Row* rows = nodes[c.node].rows + c.begin;
+    if (first[c.node] != alone) rows = copy_to_joined(c, first[c.node], rows);
+    partition_rows(c, rows, worker);
+  });
+  move_back(nodes, chunks, first, team.n_threads);
 }
 
 void RowPartitioner::join(std::span<NodeRows> nodes, std::span<const Chunk> chunks, int n_threads) {
-  struct Move {  // of a chunk: from its rows to `joined_`, and back from `joined_ + back`
+  const std::vector<std::size_t> first = first_joined(nodes, chunks);
+  parallel_for_near(chunks.size(), n_threads, [&](std::size_t i, int) {
+    const Chunk& c = chunks[i];
+    if (first[c.node] != alone) copy_to_joined(c, first[c.node], nodes[c.node].rows + c.begin);
+  });
+  move_back(nodes, chunks, first, n_threads);
+}
+
+// Assigns each node with several chunks a range of `joined_`, and returns the beginnings, or `alone`, by node.
+std::vector<std::size_t> RowPartitioner::first_joined(std::span<const NodeRows> nodes, std::span<const Chunk> chunks) {
+  std::vector<std::size_t> first(nodes.size(), alone);
+  std::size_t n_joined = 0;
+  for (const Chunk& c : chunks) {
+    if (first[c.node] != alone || c.end - c.begin == nodes[c.node].n) continue;
+    first[c.node] = n_joined;
+    n_joined += nodes[c.node].n;
+  }
+  if (joined_.size() < n_joined) joined_.resize(n_joined);
+  return first;
+}
+
+Row* RowPartitioner::copy_to_joined(const Chunk& chunk, std::size_t first, const Row* rows) {
+  Row* to = joined_.data() + first + chunk.begin;
+  std::copy_n(rows, chunk.end - chunk.begin, to);
+  return to;
+}
+
+// Sums up `n_left`, and moves the parts of chunks to their places.
+void RowPartitioner::move_back(std::span<NodeRows> nodes, std::span<const Chunk> chunks,
+                               const std::vector<std::size_t>& first, int n_threads) {
+  struct Move {
     const Chunk* chunk;
-    std::size_t left_at, right_at, back;
+    std::size_t left_at, right_at;  // among the node's rows
   };
   for (const Chunk& c : chunks) nodes[c.node].n_left += c.n_left;
   std::vector<Move> moves;
-  std::size_t first = 0, n_joined = 0, left = 0, right = 0, previous = SIZE_MAX;
+  std::size_t left = 0, right = 0, previous = SIZE_MAX;
   for (const Chunk& c : chunks) {
-    if (c.end - c.begin == nodes[c.node].n) continue;
+    if (first[c.node] == alone) continue;
     if (c.node != previous) {
       previous = c.node;
-      first = left = n_joined;
-      right = first + nodes[c.node].n_left;
-      n_joined += nodes[c.node].n;
+      left = 0;
+      right = nodes[c.node].n_left;
     }
-    moves.push_back({&c, left, right, first + c.begin});
+    moves.push_back({&c, left, right});
     left += c.n_left;
     right += c.end - c.begin - c.n_left;
   }
-  if (moves.empty()) return;
-  if (joined_.size() < n_joined) joined_.resize(n_joined);
-  parallel_for(moves.size(), n_threads, [&](std::size_t i, int) {
+  parallel_for_near(moves.size(), n_threads, [&](std::size_t i, int) {
     const Chunk& c = *moves[i].chunk;
-    const Row* from = nodes[c.node].rows + c.begin;
-    std::copy_n(from, c.n_left, joined_.data() + moves[i].left_at);
-    std::copy_n(from + c.n_left, c.end - c.begin - c.n_left, joined_.data() + moves[i].right_at);
-  });
-  parallel_for(moves.size(), n_threads, [&](std::size_t i, int) {
-    const Chunk& c = *moves[i].chunk;
-    std::copy_n(joined_.data() + moves[i].back, c.end - c.begin, nodes[c.node].rows + c.begin);
+    const Row* from = joined_.data() + first[c.node] + c.begin;
+    Row* rows = nodes[c.node].rows;
+    std::copy_n(from, c.n_left, rows + moves[i].left_at);
+    std::copy_n(from + c.n_left, c.end - c.begin - c.n_left, rows + moves[i].right_at);
   });
 }
 

@@ -44,7 +44,12 @@ class RowPartitioner {
   void join(std::span<NodeRows> nodes, std::span<const Chunk> chunks, int n_threads);
 
  private:
+  static constexpr std::size_t alone = SIZE_MAX;  // instead of a beginning in `joined_`: a node of a single chunk
   void part_chunks(std::span<NodeRows> nodes, std::span<Chunk> chunks, const std::uint8_t* marks, ThreadTeam team);
+  std::vector<std::size_t> first_joined(std::span<const NodeRows> nodes, std::span<const Chunk> chunks);
+  Row* copy_to_joined(const Chunk& chunk, std::size_t first, const Row* rows);
+  void move_back(std::span<NodeRows> nodes, std::span<const Chunk> chunks, const std::vector<std::size_t>& first,
+                 int n_threads);
   std::size_t partition_serial(const BoostSplit& split, Row* rows, std::size_t n, const std::uint8_t* marks,
                                int worker);
   bool goes_left(const BoostSplit& split, std::uint32_t code) const;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <numeric>
 
-#include "base/pool.h"
+#include "base/near_tasks.h"
 #include "boost/accumulate.h"
 
 namespace spinney {
@@ -297,7 +297,7 @@ void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
   const std::size_t n_tile_bytes = std::accumulate(tiles_.begin(), tiles_.end(), std::size_t{0},
                                                    [](auto n, auto& t) { return n + t.stride * (t.is_wide ? 2 : 1); });
   const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(lanes_.size());
-  parallel_for_if_worth(estimated_ns, (codes.n_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
+  parallel_for_near_if_worth(estimated_ns, (codes.n_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
     interrupt.check();
     const std::size_t begin = b * block, end = std::min(codes.n_rows, begin + block);
     if (spill_) spill_->touch((end - begin) * (n_tile_bytes + 2 * coding_.columns.size()));

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "base/pool.h"
+#include "base/near_tasks.h"
 #include "boost/kernels.h"
 
 namespace spinney {
@@ -20,8 +20,8 @@ inline constexpr std::size_t chunk_rows = 4096;
 template <class Body>  // body(chunk, begin, end)
 void for_each_chunk(std::size_t n, int n_threads, double ns_per_row, Body&& body) {
   const std::size_t n_chunks = (n + chunk_rows - 1) / chunk_rows;
-  parallel_for_if_worth(ns_per_row * static_cast<double>(n), n_chunks, n_threads,
-                        [&](std::size_t c, int) { body(c, c * chunk_rows, std::min(n, (c + 1) * chunk_rows)); });
+  parallel_for_near_if_worth(ns_per_row * static_cast<double>(n), n_chunks, n_threads,
+                             [&](std::size_t c, int) { body(c, c * chunk_rows, std::min(n, (c + 1) * chunk_rows)); });
 }
 
 // Calls body(leaf, begin, end) for the rows of all leaves, in chunks. Rows of a leaf are ascending, and a task takes
@@ -33,7 +33,7 @@ void for_each_chunk_of_leaf(const std::vector<Leaf>& leaves, std::span<const Row
   const std::size_t most = std::max<std::size_t>(32768, 16 * leaves.size());  // each leaf is searched for each block
   const std::size_t block = std::clamp<std::size_t>(n_table_rows / n_wanted + 1, 4096, most);
   const double estimated_ns = ns_per_row * static_cast<double>(rows.size());
-  parallel_for_if_worth(estimated_ns, (n_table_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
+  parallel_for_near_if_worth(estimated_ns, (n_table_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(leaves[i].begin),
                  end = rows.begin() + static_cast<std::ptrdiff_t>(leaves[i].end),

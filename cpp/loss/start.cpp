@@ -32,9 +32,8 @@ Values each_row(std::size_t n, Term term) {
 template <class Term>
 double mean_of(const StartRows& rows, Term term) {
   const std::size_t n = rows.target.size();
-  if (rows.weight == nullptr) return pairwise_sum(each_row(n, term)) / static_cast<double>(n);
-  return pairwise_sum(each_row(n, [&](std::size_t r) { return term(r) * rows.weight[r]; })) /
-         pairwise_sum({rows.weight, n});
+  if (rows.weight == nullptr) return pairwise_sum(0, n, term) / static_cast<double>(n);
+  return pairwise_sum(0, n, [&](std::size_t r) { return term(r) * rows.weight[r]; }) / pairwise_sum({rows.weight, n});
 }
 
 double offset_of(const StartRows& rows, std::size_t r) { return rows.offset == nullptr ? 0.0 : rows.offset[r]; }

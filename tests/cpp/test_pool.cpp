@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/near_tasks.h"
 #include "base/pool.h"
 #include "check.h"
 
@@ -212,6 +213,42 @@ TEST(a_nested_exception_passes_through_and_the_next_call_is_parallel_again) {
   CHECK_THROWS(parallel_for(1, 1, fail), std::domain_error);
   Meeting meeting(2);
   parallel_for(2, 2, [&](std::size_t, int) { CHECK(meeting.join()); });
+}
+
+TEST(every_near_task_runs_once) {
+  for (int n_threads : {1, 2, 3, 8}) {
+    for (std::size_t n : {0, 1, 2, 3, 1000}) {
+      std::vector<std::atomic<int>> runs(n);
+      parallel_for_near(n, n_threads, [&](std::size_t task, int worker) {
+        CHECK(worker >= 0 && worker < n_threads);
+        ++runs[task];
+      });
+      for (const auto& r : runs) CHECK_EQ(r.load(), 1);
+    }
+  }
+}
+
+TEST(near_tasks_of_absent_workers_are_done_by_others) {
+  std::vector<std::atomic<int>> runs(1000);
+  parallel_for_near(1000, 4, [&](std::size_t task, int worker) {
+    if (worker > 0) std::this_thread::sleep_for(1ms);
+    ++runs[task];
+  });
+  for (const auto& r : runs) CHECK_EQ(r.load(), 1);
+}
+
+TEST(an_exception_of_a_near_task_reaches_the_caller) {
+  for (int n_threads : {1, 4}) {
+    bool is_thrown = false;
+    try {
+      parallel_for_near(100, n_threads, [](std::size_t task, int) {
+        if (task == 37) throw std::runtime_error("37");
+      });
+    } catch (const std::runtime_error& error) {
+      is_thrown = std::string(error.what()) == "37";
+    }
+    CHECK(is_thrown);
+  }
 }
 
 TEST(small_work_runs_inline) {

@@ -17,7 +17,7 @@ from spinney._data.display import warn
 from spinney._data.types import ColumnLike, Floats, TableLike
 from spinney._estimator.fit_inputs import check_together, groups_of_caller
 
-_BLOCK = 2**20  # rows that are processed at a time
+_BLOCK = 2**16  # rows that are processed at a time, in cache
 _WIDEST = 1e300  # range of a target whose sums over any rows stay finite
 
 
