@@ -28,7 +28,8 @@ inline constexpr OptionBounds bins{2, 65535, true, true};
   OPTION(flag, damp_steps, true, any, "Damp long Newton steps.")                                                     \
   OPTION(flag, vector_leaves, false, any, "Grow one tree per round, with a value for each score in its leaves.")     \
   OPTION(real, hierarchical_shrinkage, 0, at_least(0), "Strength of hierarchical shrinkage.")                        \
-  OPTION(real, linear_l2, 0, at_least(0), "L2 penalty on slopes of linear leaves, for standardised columns.")
+  OPTION(real, linear_l2, 0, at_least(0), "L2 penalty on slopes of linear leaves, for standardised columns.")        \
+  OPTION(flag, linear_in_all, false, any, "Linear leaves use all columns, not only those on their path.")
 
 #define SPINNEY_ROUND_LISTS(LIST)                                                                \
   LIST(losses, losses, "The losses whose sum is minimised; each has one or more score columns.") \

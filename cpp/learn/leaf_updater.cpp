@@ -102,7 +102,8 @@ void LeafUpdater::add_linear(BoostedTree& grown, std::uint32_t k, std::span<cons
   };
   rules.learning_rate = tree.learning_rate * state_.params.step_growth(state_.round);
   fit_linear_leaves(grown, *state_.rows.table, rows, gradients_.of(k),
-                    {state_.params.linear_columns, state_.params.linear_l2}, rules, tree.n_threads);
+                    {state_.params.linear_columns, state_.params.linear_l2, state_.params.linear_in_all}, rules,
+                    tree.n_threads);
 }
 
 double LeafUpdater::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {

@@ -13,10 +13,17 @@ namespace {
 
 constexpr double least_pivot = 1e-9;  // for standardised columns: below it, a column is collinear with previous ones
 
-// By leaf: the columns on its path that may have a slope, ascending.
-std::vector<std::vector<std::uint32_t>> columns_on_paths(const BoostedTree& grown, const LinearLeafParams& params) {
+// By leaf: the columns that may have a slope, ascending.
+std::vector<std::vector<std::uint32_t>> columns_of_leaves(const BoostedTree& grown, const LinearLeafParams& params) {
   const Tree& tree = grown.tree;
   std::vector<std::vector<std::uint32_t>> of_node(tree.size()), found;
+  if (params.in_all) {  // a tree without a split stays constant, as it does otherwise
+    std::vector<std::uint32_t> all;
+    for (std::size_t f = 0; f < params.columns.size() && tree.size() > 1; ++f)
+      if (params.columns[f]) all.push_back(static_cast<std::uint32_t>(f));
+    found.assign(grown.leaves.size(), all);
+    return found;
+  }
   for (std::size_t at = 0; at < tree.size(); ++at) {
     if (tree.is_leaf(at)) continue;
     const auto f = static_cast<std::uint32_t>(tree.feature[at]);
@@ -67,6 +74,7 @@ class LeafRegression {
     std::erase_if(terms, [](const Term& term) { return !(term.scale > 0) || !std::isfinite(term.scale); });
     if (terms.empty() || gradient_.size() < terms.size() + 2) return false;
     base = step;
+    sum_products();
     factorise(l2);
     substitute();
     return std::all_of(terms.begin(), terms.end(), [](const Term& t) { return std::isfinite(t.slope); });
@@ -108,6 +116,25 @@ class LeafRegression {
     for (double& value : term.values) value /= term.scale;
   }
 
+  // The weighted products of all pairs of columns: row by row for each pair, and a few pairs at a time.
+  void sum_products() {
+    constexpr std::size_t width = 8;
+    const std::size_t k = terms.size(), n = gradient_.size(), stride = (k + width - 1) / width * width;
+    std::vector<double> rows(n * stride, 0.0);
+    for (std::size_t i = 0; i < k; ++i)
+      for (std::size_t r = 0; r < n; ++r) rows[r * stride + i] = terms[i].values[r];
+    products_.assign(k * k, 0.0);
+    for (std::size_t first = 0; first < k; first += width)
+      for (std::size_t i = first; i < k; ++i) {
+        double sum[width] = {};
+        for (std::size_t r = 0; r < n; ++r) {
+          const double *row = rows.data() + r * stride, h = hessian_[r], a = row[i];
+          for (std::size_t m = 0; m < width; ++m) sum[m] += h * (a * row[first + m]);
+        }
+        for (std::size_t m = 0; m < width && first + m <= i; ++m) products_[i * k + first + m] = sum[m];
+      }
+  }
+
   // The Cholesky factor of the weighted cross products of the columns, row by row. A column that is collinear with
   // previous ones is dropped: its row is 0 except for the diagonal.
   void factorise(double l2) {
@@ -115,11 +142,11 @@ class LeafRegression {
     factor_.assign(k * k, 0.0);
     for (std::size_t i = 0; i < k; ++i) {
       for (std::size_t j = 0; j < i; ++j) {
-        double sum = product(i, j);
+        double sum = products_[i * k + j];
         for (std::size_t m = 0; m < j; ++m) sum -= factor_[i * k + m] * factor_[j * k + m];
         factor_[i * k + j] = factor_[j * k + j] > 0 ? sum / factor_[j * k + j] : 0.0;
       }
-      const double own = product(i, i) + l2;
+      const double own = products_[i * k + i] + l2;
       double left = own;
       for (std::size_t m = 0; m < i; ++m) left -= factor_[i * k + m] * factor_[i * k + m];
       factor_[i * k + i] = left > least_pivot * own ? std::sqrt(left) : 0.0;
@@ -142,14 +169,7 @@ class LeafRegression {
     }
   }
 
-  double product(std::size_t i, std::size_t j) const {
-    const double *a = terms[i].values.data(), *b = terms[j].values.data();
-    double sum = 0;
-    for (std::size_t r = 0; r < hessian_.size(); ++r) sum += hessian_[r] * (a[r] * b[r]);
-    return sum;
-  }
-
-  std::vector<double> gradient_, hessian_, factor_;
+  std::vector<double> gradient_, hessian_, products_, factor_;
 };
 
 // The linear model of a leaf as one node; without terms if it is constant.
@@ -174,7 +194,7 @@ LinearLeaves linear_leaf_of(LeafRegression leaf, double l2, const StepRules& rul
 
 void fit_linear_leaves(BoostedTree& grown, const Table& table, std::span<const Row> rows, const Pair* pairs,
                        const LinearLeafParams& params, const StepRules& rules, int n_threads) {
-  const std::vector<std::vector<std::uint32_t>> columns = columns_on_paths(grown, params);
+  const std::vector<std::vector<std::uint32_t>> columns = columns_of_leaves(grown, params);
   std::vector<LinearLeaves> found(grown.leaves.size());
   const double estimated_ns = 60.0 * static_cast<double>(rows.size());
   parallel_for_if_worth(estimated_ns, found.size(), n_threads, [&](std::size_t i, int) {

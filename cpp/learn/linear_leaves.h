@@ -1,4 +1,5 @@
-// Linear leaves of a boosted tree: in each leaf a ridge regression of the step on the number columns on its path.
+// Linear leaves of a boosted tree: in each leaf a ridge regression of the step on the number columns on its path,
+// or on all of them.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ namespace spinney {
 struct LinearLeafParams {
   std::span<const std::uint8_t> columns;  // 1: may have a slope
   double l2 = 0;                          // for slopes, with columns standardised in the leaf
+  bool in_all = false;                    // all of these columns have a slope in each leaf, not only those on its path
 };
 
 // `newton(gradient, hessian)` is the step of a constant leaf, `bounded(size)` limits the longest step of a linear leaf.

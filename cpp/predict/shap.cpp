@@ -83,7 +83,7 @@ void ShapScratch::fit(const ShapTree& tree, bool pairs) {
   grow(places, tree.tables.empty() ? 0 : levels * shap_lanes);
   grow(open, levels);
   grow(hidden, levels);
-  grow(terms, tree.linear.begin == nullptr ? 0 : levels);
+  grow(terms, tree.n_terms);
   grow(due, tree.linear.begin == nullptr ? 0 : tree.n_points);
 }
 

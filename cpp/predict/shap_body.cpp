@@ -255,8 +255,8 @@ class ShapWalk {
       term.fraction = above.fraction_before * (is_left ? above.left_fraction : above.right_fraction);
       return;
     }
-    term.part = {};  // not on the path, which no fit produces
-    term.met = {};
+    const Mask all = ~mask_of(0);  // not on the path, so that no condition excludes a row
+    __builtin_memcpy(&term.met, &all, sizeof all);
     term.fraction = 1;
   }
 

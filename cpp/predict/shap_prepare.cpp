@@ -50,6 +50,20 @@ static bool went_right(const Tree& nodes, const PathStep& passed, std::uint32_t 
   return node >= nodes.right[passed.node];
 }
 
+// Returns whether a linear leaf below a split has a column that is not on its path: it adds a factor to the polynomial.
+static bool has_terms_off(const Tree& nodes, std::uint32_t split, const std::vector<PathStep>& path) {
+  const LinearLeaves& leaves = nodes.linear_leaves;
+  for (const std::size_t child : {std::size_t{split} + 1, static_cast<std::size_t>(nodes.right[split])}) {
+    if (!nodes.is_leaf(child) || !leaves.has(child)) continue;
+    for (std::uint32_t t = leaves.begin[child]; t < leaves.begin[child + 1]; ++t)
+      if (std::none_of(path.begin(), path.end(), [&](const PathStep& step) {
+            return static_cast<std::uint32_t>(step.feature) == leaves.feature[t];
+          }))
+        return true;
+  }
+  return false;
+}
+
 ShapPreparation::ShapPreparation(const SummedTrees& trees) : trees_(trees) {
   find_columns();
   const Tree& nodes = trees.nodes;
@@ -60,7 +74,7 @@ ShapPreparation::ShapPreparation(const SummedTrees& trees) : trees_(trees) {
                    [&](std::uint32_t node, std::vector<PathStep>& path, std::int32_t previous) {
                      const std::uint32_t above = path.empty() ? 0 : path.back().n_columns;
                      path.push_back({node, 0, nodes.feature[node], above + (previous < 0 ? 1 : 0), 0, 0});
-                     most = std::max(most, path.back().n_columns);
+                     most = std::max(most, path.back().n_columns + (has_terms_off(nodes, node, path) ? 1 : 0));
                      ++n_splits;
                    });
     const std::size_t n = points_for(most);
@@ -79,6 +93,7 @@ void ShapPreparation::find_columns() {
   for (std::size_t i = 0; i < nodes.size(); ++i)
     if (!nodes.is_leaf(i)) note(static_cast<std::uint32_t>(nodes.feature[i]));
   for (const std::uint32_t f : nodes.splits.feature) note(f);  // surrogates may decide
+  for (const std::uint32_t f : nodes.linear_leaves.feature) note(f);
   for (std::uint32_t f = 0; f < slot.size(); ++f)
     if (slot[f]) {
       slot[f] = static_cast<std::uint32_t>(used.size());
@@ -106,6 +121,9 @@ ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes, std::size_
   if (const LinearLeaves& l = nodes.linear_leaves; !l.empty())
     made.linear = {l.begin.data(), l.base.data(), l.feature.data(),   l.slope.data(), l.middle.data(),
                    l.low.data(),   l.high.data(), nodes.right.data(), slot.data(),    nullptr};
+  if (const LinearLeaves& l = nodes.linear_leaves; !l.empty())
+    for (std::size_t node = trees_.root[t]; node < trees_.root[t + 1]; ++node)
+      made.n_terms = std::max<std::size_t>(made.n_terms, l.begin[node + 1] - l.begin[node]);
   const auto value_if_leaf = [&](std::uint32_t node) {
     return nodes.is_leaf(node) ? nodes.value_of(node).data() : nullptr;
   };

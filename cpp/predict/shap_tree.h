@@ -65,6 +65,7 @@ struct ShapTree {
   std::size_t n_points = 0;
   const double *t = nullptr, *u = nullptr, *weight = nullptr;
   std::size_t n_levels = 0;
+  std::size_t n_terms = 0;   // the most of a linear leaf
   std::size_t n_values = 1;  // numbers per leaf
   ShapLinear linear;
 };
@@ -97,7 +98,7 @@ struct ShapScratch {
   std::vector<std::uint32_t> places;                 // [level][side][pair of rows] in a split's table
   std::vector<std::uint32_t> open;                   // [level] split
   std::vector<std::uint8_t> hidden;                  // [level] a later edge is on the same column
-  std::vector<ShapTerm> terms;                       // [level] of one linear leaf
+  std::vector<ShapTerm> terms;                       // of one linear leaf
   std::vector<ShapLanes> due;                        // [point] what a column of a linear leaf contributes itself
 
   void fit(const ShapTree& tree, bool pairs);

@@ -116,7 +116,8 @@ def tree_game(
 ) -> tuple[Callable[[frozenset[int]], Floats], list[int]]:
     """Return the game of one tree and one row, and the columns that take part; `row` is for linear leaves."""
     cache: dict[frozenset[int], Floats] = {}
-    columns = sorted({int(f) for f in tree.feature if f >= 0})
+    lines = tree.linear_terms
+    columns = sorted({int(f) for f in (*tree.feature, *(() if lines is None else lines["feature"])) if f >= 0})
 
     def game(known: frozenset[int]) -> Floats:
         if known not in cache:

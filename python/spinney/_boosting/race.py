@@ -20,6 +20,7 @@ from spinney._data.combinations import Pair
 _N_TRIALS = 2  # folds on which recipes are compared first
 _FEWEST_ROWS = 1000  # more are needed to choose combined columns: on fewer, chance makes many look important
 _TOLERANCE = 0.05  # relative excess of the loss there with which a recipe may still improve a blend
+_TOLERANCE_OF_LINEAR = 0.2  # of trees of two linear leaves, which are cheap, and differ most from the others
 
 
 class StartOnFolds(Protocol):
@@ -49,9 +50,10 @@ def race(settings: BoostingSettings, recipe: Recipe, rounds: Rounds, task: Task,
     if settings.feature_combinations == "auto" and task.rows.n_used > _FEWEST_ROWS:
         entries.append((recipe, _with_combined_columns(settings, recipe, rounds, task, start)))
     least = _held_out_loss(rounds.members[:_N_TRIALS])
-    most = (1 + _TOLERANCE if least > 0 else 1 - _TOLERANCE) * least  # likelihoods may be of either sign
     teams, tasks = [rounds.members], [task]
     for other, variants in entries:
+        tolerance = _TOLERANCE_OF_LINEAR if other.is_linear else _TOLERANCE
+        most = least + tolerance * abs(least)  # likelihoods may be of either sign
         if found := _best_boosters(partial(start, settings, other), variants, most):
             teams.append(found[0])
             tasks.append(found[1])

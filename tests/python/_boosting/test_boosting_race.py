@@ -11,6 +11,7 @@ import spinney
 from oracle.saved import through_bytes
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import log_loss
+from spinney._boosting.options import recipe
 from spinney._estimator.greedy import select
 
 N = 400
@@ -52,6 +53,24 @@ def test_symmetric_trees_join_where_they_lower_the_out_of_fold_loss() -> None:
     assert np.mean(one) < 0.4 < 0.5 < np.mean(race)
     errors = [np.square(model._calibration.predicted[:, 0] - model._calibration.target).mean() for model in models]
     assert errors[1] < errors[0]
+
+
+def test_trees_of_two_linear_leaves_join_where_the_target_is_nearly_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(900, 6))
+    y = X @ [3.0, 2.0, 1.0, 1.0, 0.5, 0.0] + np.abs(X[:, 0]) + 0.5 * rng.normal(size=900)
+    errors = []
+    for most in (0, 32):
+        monkeypatch.setattr(recipe, "_MOST_LINEAR_COLUMNS", most)
+        model = spinney.GradientBoostingRegressor().fit(X[:300], y[:300])
+        errors.append(np.square(model.predict(X[300:]) - y[300:]).mean())
+        assert any(tree.size == 3 and len(tree.linear_leaves()["slope"]) > 4 for tree in linear(model)) == (most > 0)
+    assert errors[1] < 0.9 * errors[0]
+
+
+def linear(model: Any) -> list[Any]:
+    """Return the trees with linear leaves."""
+    return [tree for tree in model.boosting_.trees() if tree.linear_leaves() is not None]
 
 
 def test_without_a_finite_loss_the_first_recipe_is_selected() -> None:

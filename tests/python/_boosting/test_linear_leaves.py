@@ -1,5 +1,7 @@
 """Linear leaves: reference implementation, reproducibility, and incompatible settings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,8 @@ import spinney
 from oracle import boosting_lines as slow
 from oracle.boosting import gradients
 from oracle.saved import through_bytes
+from spinney._boosting import fit
+from spinney._boosting.options.recipe import resolve
 
 RNG = np.random.default_rng(3)
 N = 240
@@ -49,13 +53,13 @@ def test_the_unit_of_the_weights_does_not_matter(make, parameters):
 # ---- reference implementation ------------------------------------------------------------------------------
 
 
-def check_against_reference(model, table, gradient, hessian, l2, rate, bounded=lambda size: size):
+def check_against_reference(model, table, gradient, hessian, l2, rate, bounded=lambda size: size, in_all=False):
     """Compare the lines of the first tree; return how many there are."""
     tree = model.boosting_.engine.tree(0)
     lines, is_number, n_lines = tree.linear_leaves(), np.ones(table.shape[1], dtype=bool), 0
     leaves = model.apply(table).reshape(len(table), -1)[:, 0]
     for leaf in np.flatnonzero(tree.feature < 0):
-        columns = slow.columns_on_path(tree, leaf, is_number)
+        columns = list(range(table.shape[1])) if in_all else slow.columns_on_path(tree, leaf, is_number)
         own = leaves == leaf
         line = slow.line_of(table[own][:, columns], gradient[own], hessian[own], l2, rate, bounded)
         terms = slice(lines["begin"][leaf], lines["begin"][leaf + 1])
@@ -79,6 +83,16 @@ def test_lines_of_values_are_those_of_the_reference(weight):
     by_row = np.ones(N) if weight is None else weight
     gradient = (model.boosting_.start[0] - Y) * by_row
     assert check_against_reference(model, X, gradient, by_row, 2.0 * by_row.mean(), 0.7) >= 3
+
+
+def test_lines_in_all_columns_are_those_of_the_reference(monkeypatch):
+    monkeypatch.setattr(fit, "resolve", lambda *args: replace(resolve(*args), is_linear=True))
+    many = np.hstack([X, RNG.normal(size=(N, 8))])  # more than are summed at a time
+    model = values(n_estimators=1, learning_rate=0.7, linear_leaves={"l2": 2.0}).fit(many, Y)
+    gradient = model.boosting_.start[0] - Y
+    assert check_against_reference(model, many, gradient, np.ones(N), 2.0, 0.7, in_all=True) >= 3
+    constant = values(min_impurity_decrease=1e9).fit(many, Y)  # no tree has a split
+    assert not constant.boosting_.has_linear_leaves
 
 
 def test_lines_of_two_classes_are_those_of_the_reference_and_long_steps_are_tempered():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -12,6 +13,8 @@ import spinney
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import shap as oracle
+from spinney._boosting import fit
+from spinney._boosting.options.recipe import resolve
 from spinney._data import read_table
 from spinney._data.schema import column_values
 from spinney._model.tree import FittedTree
@@ -113,6 +116,19 @@ def test_linear_leaves_of_mixed_columns_and_classes_agree_with_the_definition() 
     check_by_definition(classes, X, range(2))
 
 
+@pytest.mark.parametrize("leaves", [2, 5])
+def test_linear_leaves_with_columns_off_their_path_agree_with_the_definition(
+    monkeypatch: pytest.MonkeyPatch, leaves: int
+) -> None:
+    monkeypatch.setattr(fit, "resolve", lambda *args: replace(resolve(*args), is_linear=True))
+    X, y = numbers(leaves, n_rows=300, missing=0.03)
+    model = small(max_leaf_nodes=leaves, linear_leaves={"l2": 0.1}).fit(X, y)
+    first = FittedTree(model.boosting_.trees()[0], None, 1)
+    assert first.linear_terms is not None
+    assert set(first.linear_terms["feature"].tolist()) > {f for f in first.feature.tolist() if f >= 0}
+    check_by_definition(model, X, range(4))
+
+
 def test_linear_leaves_sum_to_the_score_in_deep_trees() -> None:
     rng = np.random.default_rng(8)
     X = rng.normal(size=(400, 30))
@@ -196,8 +212,10 @@ def test_offsets_by_class() -> None:
     np.testing.assert_allclose(explained.output(1).predictions, explained.predictions[:, 1], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("linear", [False, True])
-def test_unknown_columns_come_from_the_background(linear: bool) -> None:
+@pytest.mark.parametrize(("linear", "in_all"), [(False, False), (True, False), (True, True)])
+def test_unknown_columns_come_from_the_background(monkeypatch: pytest.MonkeyPatch, linear: bool, in_all: bool) -> None:
+    if in_all:
+        monkeypatch.setattr(fit, "resolve", lambda *args: replace(resolve(*args), is_linear=True))
     X, y = numbers(7, n_columns=3, missing=0.0 if linear else 0.1)
     model = small(linear_leaves=linear).fit(X, y)
     assert model.boosting_.has_linear_leaves == linear

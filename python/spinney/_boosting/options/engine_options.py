@@ -112,6 +112,7 @@ def _derived_numbers(
         "symmetric": settings.growth == "symmetric" or recipe.is_symmetric,
         "min_samples_split": count_rows(settings.min_samples_split, inputs.n_rows),
         "min_samples_leaf": min_leaf_rows(settings, recipe, inputs.n_rows),
+        "linear_in_all": recipe.is_linear,
         "min_gain": max(float(settings.min_gain), settings.min_impurity_decrease * recipe.subsample * inputs.weight),
         "max_step": 0.0 if isinstance(settings.max_step, str) else settings.max_step or 0.0,
         "damp_steps": is_auto_step and not inputs.default_max_step,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -45,15 +45,28 @@ def may_race(settings: BoostingSettings, recipe: Recipe, n_rows: int, n_scores: 
     return not settings.changed - _CHANGED_IN_A_RACE and settings.metrics == (None,)
 
 
-def challengers(recipe: Recipe, n_categories: Sequence[int]) -> list[Recipe]:
+def challengers(recipe: Recipe, n_categories: list[int]) -> list[Recipe]:
     """Return the recipes that compete with the default one."""
     found = [replace(recipe, is_symmetric=True)]
     if any(n_categories):
         found.append(replace(recipe, has_codes=True, target_encoding=False))
+    if 0 < n_categories.count(0) <= _MOST_LINEAR_COLUMNS:
+        found.append(replace(recipe, **_TWO_LINEAR_LEAVES))
     return found
 
 
 _FEW_SCORES, _FEW_NUMBERS = 5, 5_000
+_MOST_LINEAR_COLUMNS = 32  # numeric columns: the time of a linear leaf grows with their square
+_TWO_LINEAR_LEAVES: dict[str, Any] = {
+    "is_linear": True,
+    "max_leaf_nodes": 2,
+    "learning_rate": 0.5,
+    "learning_rate_growth_start": 0,
+    "n_rounds": 40,
+    "patience": 5,
+    "alternates_subsample": False,
+    "target_encoding": False,
+}
 _LEAST_EFFORT_OF_A_RACE = 0.5
 _CHANGED_IN_A_RACE = frozenset(  # parameters that do not shape trees
     {"categorical_features", "class_weight", "cost_matrix", "effort", "feature_combinations", "n_jobs", "priors"}
@@ -327,6 +340,8 @@ class Recipe:
         Whether columns with many categories are also target-encoded.
     linear_leaves : bool
         Whether leaves are linear.
+    is_linear : bool
+        Whether each linear leaf uses all numeric columns, not only those on its path.
     is_symmetric : bool
         Whether trees are symmetric, of depth 6 at most.
     has_codes : bool
@@ -356,6 +371,7 @@ class Recipe:
     random_bins: bool = False
     target_encoding: bool = False
     linear_leaves: bool = False
+    is_linear: bool = False
     is_symmetric: bool = False
     has_codes: bool = False
     stops_early: bool = False
