@@ -889,6 +889,7 @@ class BoostingOptions:
         vector_leaves: bool,
         hierarchical_shrinkage: float,
         linear_l2: float,
+        linear_in_all: bool,
         learning_rate: float,
         max_leaf_nodes: int,
         max_depth: int,
