@@ -98,6 +98,7 @@ BOOSTING = {
     "hierarchical_shrinkage": 0.0,
     "linear_columns": [],
     "linear_l2": 0.0,
+    "linear_in_all": False,
     "seed": 0,
     "n_jobs": 1,
 }
@@ -172,6 +173,7 @@ DERIVED_OF_BOOSTING = {
     "drops_by_weight",
     "seed",
     "damp_steps",
+    "linear_in_all",
     "longest_step",
     "learning_rate_growth_start",
 }
