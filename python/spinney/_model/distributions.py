@@ -175,7 +175,7 @@ class StudentPrediction(PredictedDistribution):
     """Student's t distributions: ``location``, ``scale`` and ``degrees_of_freedom``, which exceed 2."""
 
     loss = "student_t"
-    score_names = ("location", "log of the scale", "log of the degrees of freedom minus 2")
+    score_names = ("location", "log of the scale", "log of (degrees of freedom - 2)")
 
     location: Floats
     scale: Floats
