@@ -135,9 +135,9 @@ class Worker:
             return "it takes too long"
         name = signal.Signals(-code).name if code < 0 else f"exit {code}"
         text = self.log.read_text(errors="replace").strip()
-        text = text[max(0, text.rfind("Fatal Python error")) :].splitlines()  # earlier lines are of earlier inputs
-        places = [line.strip() for line in text if line.lstrip().startswith(("File ", "thread ", "==", "SUMMARY"))]
-        return f"{name}: {' | '.join(places[:4] + text[-1:])[:400]}"
+        lines = text[max(0, text.rfind("Fatal Python error")) :].splitlines()  # earlier lines are of earlier inputs
+        places = [line.strip() for line in lines if line.lstrip().startswith(("File ", "thread ", "==", "SUMMARY"))]
+        return f"{name}: {' | '.join(places[:4] + lines[-1:])[:400]}"
 
     def close(self) -> None:
         """End the process."""
