@@ -23,7 +23,6 @@ from spinney._model.saving.saved_model import SavedModel
 from spinney._tree import growing
 from spinney._tree import survival_predictions as predictions
 from spinney._tree.survival import (
-    LOG_RANK,
     Survival,
     SurvivalTree,
     array_concordance,
@@ -73,7 +72,7 @@ class KnownRisks(KnownValues):
 class SurvivalForest(BaseForest):
     """A forest for survival analysis."""
 
-    criterion: Literal["log_rank"] = parameter(StrOptions({LOG_RANK}), default=LOG_RANK)
+    criterion: Literal["log_rank"] = parameter(StrOptions({"log_rank"}), default="log_rank")
     max_features: int | float | Literal["sqrt", "log2"] | None = parameter(default="sqrt")
     min_samples_leaf: int | float = parameter(default=10)
     oob_score: bool = parameter("boolean", default=False)

@@ -34,7 +34,6 @@ from spinney.inspect.draw.survival import draw_leaf_curves
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LOG_RANK = "log_rank"
 _RANK, _ENTRY, _CAUSE, _EXPECTED = 0, 1, 2, 3  # columns of a target's array; the last is the first of the causes
 
 
@@ -198,7 +197,7 @@ class SurvivalTree(BaseTree):
     (3, 2)
     """
 
-    criterion: Literal["log_rank"] = parameter(StrOptions({LOG_RANK}), default=LOG_RANK)
+    criterion: Literal["log_rank"] = parameter(StrOptions({"log_rank"}), default="log_rank")
 
     _task_class = Survival
     _tied_to_trees = ("rpart_", "leaf_curves_")
