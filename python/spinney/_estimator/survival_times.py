@@ -56,7 +56,8 @@ def _two_columns(y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
             raise ValueError(f"{name} has the fields {', '.join(names)}; times have two. {_FORMS}")
         return y[names[0]], y[names[1]]
     if hasattr(y, "columns") and hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] == 2:
-        return tuple(np.asarray(y[column]) for column in y.columns)  # type: ignore[return-value]
+        first, second = y.columns
+        return np.asarray(y[first]), np.asarray(y[second])
     given = None if hasattr(y, "columns") or y is None else argument_array(y, name)
     return None if given is None or given.ndim != 2 or given.shape[1] != 2 else (given[:, 0], given[:, 1])
 
